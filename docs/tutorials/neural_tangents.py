@@ -476,7 +476,7 @@ except UserError as sentence:
 # | 171, 190, 209 | to install it today | Python 3.11 to 3.13 with the JAX of today, tried before each release |
 # | 29, 182 | pooling that takes no terabytes | memory that pairs of pixels do not fill; 17 to 28 times less time |
 # | 99, 119 | a flax module's kernel | `empirical_ntk` of any function; limits of our own layers only: no converter |
-# | 36, 76, 88 | no NaN | gradients finite at equal and opposite inputs; a bound of the error; rows of zeros refused |
+# | 36, 76, 88 | no NaN | gradients finite at equal and opposite inputs; a bound of the error; rows of zeros too |
 # | 73, 197, 198 | singular kernels | `diagnose` names the rows; `flow(np.inf)` leaves out what has no eigenvalue |
 # | 30, 100, 134 | empirical kernels in little memory | blocks; no Jacobian of all weights for `mlp`, `network` |
 # | 28, 130, 166, 196 | any number of rows, devices | any number; `tiled_gram` on disk, with `devices` or a cluster |

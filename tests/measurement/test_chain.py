@@ -199,3 +199,40 @@ def test_the_lipschitz_bound_of_a_chain():
     ]
     assert lipschitz_bound(layers) == pytest.approx(3 * 2 * 5 / 4)
     assert lipschitz_bound([layers[0]._replace(activation="exp")]) is None
+
+
+def three_layers(nn, shared):
+    act = nn.ReLU()
+    again = act if shared else nn.ReLU()
+    linear = [nn.Linear(4, 8), nn.Linear(8, 8), nn.Linear(8, 3)]
+    return nn.Sequential(nn.Flatten(), linear[0], act, linear[1], again, linear[2])
+
+
+def test_an_activation_that_stands_at_several_places_is_part_of_the_chain():
+    shared, apart = (
+        require_chain(of_torch(lambda nn, is_shared=is_shared: three_layers(nn, is_shared)), "this")
+        for is_shared in (True, False)
+    )
+    for one, two in zip(shared, apart, strict=True):
+        assert one.activation == two.activation
+        np.testing.assert_array_equal(one.matrix, two.matrix)
+
+
+def tied(nn):
+    layer = nn.Linear(4, 4)
+    return nn.Sequential(nn.Flatten(), layer, nn.ReLU(), layer, nn.ReLU(), nn.Linear(4, 3))
+
+
+def test_a_linear_layer_that_stands_at_several_places_makes_no_chain():
+    """Theory of chains takes weights of layers as independent."""
+    assert chain(of_torch(tied)) is None
+
+
+def test_an_activation_shared_with_a_nested_sequence_is_part_of_the_chain():
+    def make(nn):
+        act = nn.Tanh()
+        inner = nn.Sequential(nn.Linear(4, 5), act)
+        return nn.Sequential(nn.Flatten(), inner, nn.Linear(5, 5), act, nn.Linear(5, 3))
+
+    found = require_chain(of_torch(make), "this")
+    assert [layer.activation for layer in found] == ["tanh", "tanh", "linear"]

@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
+from steepest.kernels._arguments import as_floats, check_limit_given
 from steepest.kernels.connected._direct import Direct
 from steepest.kernels.connected._layers import predict_signal
 from steepest.kernels.connected._tabulated import Tabulated, part, put, squares
@@ -65,7 +66,8 @@ def gram(
 
     Args:
         limit: of ``mlp(...).limit()``, or of ``network(...).limit()`` of ``steepest.nn.layers``.
-        x: inputs, one a row, none of them zero; images of the network's shape, channels last.
+        x: inputs, one a row; images of the network's shape, channels last. Of an input or patch of zeros without biases
+            σ' is its value at zero, as it is in finite networks.
         other: a second set; without it the matrix is symmetric and only one half is computed.
         mask: of a network of layers: which positions exist, True or False, shape ``(n, *space)``; by default all. It is
             for sequences of different length that are filled up, and for images with missing pixels, and means what
@@ -75,7 +77,8 @@ def gram(
         tolerance: of the table, or of each activation's expectation, relative to √(K_αα K_ββ).
 
     Raises:
-        UserError: shapes, NaN, a row of zeros, a tolerance that cannot be met, an output that keeps its positions.
+        UserError: shapes, NaN, norms that the precision does not hold, a row of zeros where σ jumps or is normalized, a
+            tolerance that cannot be met, an output that keeps its positions.
 
     >>> from steepest.nn.networks import mlp
     >>> net = mlp((2, 100, 100, 1), "relu", parameterized="ntk", c_w=2.0, bias=False)
@@ -83,17 +86,25 @@ def gram(
     [[6.0, 1.3714], [1.3714, 6.0]]
     """
     x, other, masks = checked_inputs(limit, x, other, mask, other_mask)
-    if other is not None and other.shape[1:] != x.shape[1:]:
-        raise UserError(
-            f"both sets of inputs need the same dimension, got {x.shape[1]} and {other.shape[1]}"
-        )
     way = evaluator(limit, x, other, tolerance, masks)
     rows = rows_of(way, x, masks, 0)
     columns = rows if other is None else rows_of(way, other.astype(x.dtype), masks, 1)
     shape = (len(x), columns[0].shape[-2])
     out = np.empty((2, *shape), x.dtype)
     fill(out, way, rows, columns, symmetric=other is None, tile=tile)
+    check_finite(out[0])
     return Gram(out[0], out[1], way.error)
+
+
+def check_finite(kernel: NDArray) -> None:
+    """Raise a UserError where signals have outgrown the precision on their way through the layers."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = kernel.sum()  # one pass: entries are looked at if it is not finite
+    if not np.isfinite(total) and not np.isfinite(kernel).all():
+        raise UserError(
+            f"kernels of these inputs are beyond {kernel.dtype}: signals grow too much from layer to layer; use a "
+            "smaller c_w, smaller inputs or float64"
+        )
 
 
 Masks = tuple[Mask, Mask | None]
@@ -104,6 +115,13 @@ def checked_inputs(
     limit, x, other, mask, other_mask
 ) -> tuple[NDArray, NDArray | None, Masks | None]:
     """Return checked inputs, which are zero where no position exists, and checked masks if there are any."""
+    check_limit_given(limit)
+    if isinstance(limit, Limit) and other is not None:
+        x, other = as_floats("inputs", x), as_floats("inputs", other)
+        if x.ndim == other.ndim == 2 and x.shape[1] != other.shape[1]:
+            raise UserError(
+                f"both sets of inputs need the same dimension, got {x.shape[1]} and {other.shape[1]}"
+            )
     if mask is None and other_mask is None:
         return as_inputs(x, limit), None if other is None else as_inputs(other, limit), None
     if isinstance(limit, Limit):
@@ -173,6 +191,7 @@ def gram_diagonal(
         k, theta = Positions.of(limit, x, None, None, masks=masks).rows(x)[0][..., 0]
         return GramDiagonal(k, theta)
     path = predict_signal(limit, squares(x))
+    check_finite(path.variance[-1].astype(x.dtype))
     jump = any(value for _, value, _ in jumps(limit.activation))
     theta = np.full(len(x), np.nan) if jump else np.asarray(path.ntk)
     return GramDiagonal(np.asarray(path.variance)[-1].astype(x.dtype), theta.astype(x.dtype))
@@ -209,6 +228,7 @@ def gram_positions(
     >>> gram_positions(net.limit(), np.ones((2, 4, 3, 2))).ntk.shape
     (2, 2, 4, 3, 4, 3)
     """
+    check_limit_given(limit)
     if isinstance(limit, Limit) or not limit.spaces[-1]:
         raise UserError(
             "the output of this network has no positions; take gram, or end before flatten() or global_pool()"
@@ -354,31 +374,80 @@ def as_inputs(x, limit: Limit | WideLimit | None = None) -> NDArray:
     """Return checked inputs as a float32 or float64 array: a matrix, or of the shape that a network of layers reads.
 
     Raises:
-        UserError: another shape, empty, not finite, a row of zeros.
+        UserError: another shape, no inputs, complex numbers, not finite, too large or too small for the precision, a
+            row of zeros of which the network has no kernel.
     """
-    x = np.asarray(x)
-    x = x if x.dtype in (np.float32, np.float64) else x.astype(np.float64)
-    if isinstance(limit, WideLimit):
-        if x.ndim != 1 + len(limit.shape) or x.shape[1:] != limit.shape or not len(x):
-            raise UserError(
-                f"this network reads inputs of shape (n, {', '.join(map(str, limit.shape))}), got {x.shape}"
-            )
-    elif x.ndim != 2 or not x.size:
-        raise UserError(
-            f"inputs are rows of a matrix of shape (n, d), got shape {x.shape}; reshape images to rows"
-        )
+    x = as_floats("inputs", x)
+    _check_shape(x, limit)
     rows = x.reshape(len(x), -1)
     finite = np.isfinite(rows).all(1)
     if not finite.all():
         raise UserError(
             f"inputs must be finite, row {int(np.argmin(finite))} is not; drop it or fill its gaps"
         )
-    empty = ~rows.any(1)
-    if empty.any():
-        raise UserError(
-            f"row {int(np.argmax(empty))} of the inputs is zero and has no angle to others; drop it"
-        )
+    _check_range(rows)
+    if isinstance(limit, Limit):
+        _check_zeros(rows, limit)
     return x
+
+
+def _check_shape(x: NDArray, limit: Limit | WideLimit | None) -> None:
+    if isinstance(limit, WideLimit):
+        if x.ndim != 1 + len(limit.shape) or x.shape[1:] != limit.shape or not len(x):
+            raise UserError(
+                f"this network reads inputs of shape (n, {', '.join(map(str, limit.shape))}) with n from 1 on, got "
+                f"{x.shape}"
+            )
+        return
+    if x.ndim == 2 and not x.size:
+        raise UserError(
+            f"there are no inputs: expected at least one row and column, got shape {x.shape}"
+        )
+    if x.ndim != 2:
+        raise UserError(
+            f"inputs are rows of a matrix of shape (n, d), got shape {x.shape}; reshape images to rows, and one input "
+            "to one row"
+        )
+    if limit is not None and limit.inputs not in (None, x.shape[1]):
+        raise UserError(
+            f"this network reads inputs of dimension {limit.inputs}, got {x.shape[1]} columns; build it with "
+            f"{x.shape[1]} as the first width, or give {limit.inputs} columns"
+        )
+
+
+def _check_range(rows: NDArray) -> None:
+    """Raise a UserError where the square of a norm, or a few layers' multiple of it, has no digits or is infinite."""
+    numbers = np.finfo(rows.dtype)
+    least, most = float(numbers.tiny) ** 0.75, float(numbers.max) ** 0.75
+    with np.errstate(over="ignore"):
+        sizes = np.einsum("nd,nd->n", rows, rows, dtype=np.float64) / rows.shape[1]
+    bad = (sizes > most) | ((sizes < least) & rows.any(1))
+    if bad.any():
+        which = int(np.argmax(bad))
+        largest = float(np.abs(rows[which]).max())
+        finer = ", or take float64" if rows.dtype == np.float32 and 1e-100 < largest < 1e100 else ""
+        raise UserError(
+            f"row {which} of the inputs has entries up to {largest:.3g}, whose squares {rows.dtype} does not hold with "
+            f"all digits; scale all inputs by one number{finer} (with relu and without biases both kernels scale with "
+            "its square)"
+        )
+
+
+def _check_zeros(rows: NDArray, limit: Limit) -> None:
+    """Raise a UserError where a row of zeros gives a signal of zero that has no kernel."""
+    if limit.layers[0].c_b or rows.any(1).all():
+        return
+    which = int(np.argmin(rows.any(1)))
+    if limit.normalized:
+        raise UserError(
+            f"row {which} of the inputs is zero, and layer normalization would divide its signal by zero; drop it, or "
+            "add biases by c_b"
+        )
+    if any(value and kink == 0 for kink, value, _ in jumps(limit.activation)):
+        raise UserError(
+            f"row {which} of the inputs is zero, where {limit.activation.name} jumps, so that its kernels have no "
+            "limit there; drop it, or add biases by c_b"
+        )
 
 
 def evaluator(

@@ -4,6 +4,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from steepest.core.errors import UserError
+from steepest.kernels._arguments import check_key, check_limit_given
 from steepest.kernels._gram import checked_inputs
 from steepest.kernels.finite._sampled import SampledGram
 from steepest.kernels.wide import over_heads
@@ -55,6 +56,7 @@ def gram_over_heads(
     >>> gram_over_heads(net.limit(), np.ones((2, 3, 2)), jax.random.key(0)).nngp.round(6).tolist()
     [[1.0, 1.0], [1.0, 1.0]]
     """
+    check_limit_given(limit)
     for name, number, least in (("heads", heads, 1), ("count", count, 2)):
         if int(number) != number or number < least:
             raise UserError(
@@ -66,6 +68,7 @@ def gram_over_heads(
         raise UserError(
             "this limit has no attention over √d, so that its kernels need no draws; take gram"
         )
+    check_key(key)
     x, _, masks = checked_inputs(limit, x, None, mask, None)
     draws = over_heads(limit, x, key, heads, count, None if masks is None else masks[0])
     mean = draws.mean(0)

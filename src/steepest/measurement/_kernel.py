@@ -6,32 +6,53 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
+from steepest.krylov import row_by_row, top_eigenpairs
 from steepest.measurement._context import Context
 from steepest.measurement._report import Reading, Regime
 from steepest.measurement._sample import Sample, sample
 from steepest.measurement.adapters import Subject
 
 ENTRIES = 120  # rows of the kernel: examples times outputs
+LARGEST = 4e9  # bytes of a kernel
 RICH = 0.5  # relative change of the kernel above which features have changed
 LAZY = 0.1  # relative change of the kernel below which the network has been nearly linear in its weights
 FAR = 0.1  # relative change of outputs and of the risk above which that says something
 
 
-def kernel_matrix(subject: Subject) -> NDArray:
-    """Compute Θ = J Jᵀ of all outputs of all examples, ``(n k, n k)``, column by column; J is never held."""
+def kernel_matrix(subject: Subject, entries: NDArray | None = None) -> NDArray:
+    """Compute Θ = J Jᵀ of all outputs of all examples, ``(n k, n k)``, column by column; J is never held.
+
+    Args:
+        subject: the model on some examples.
+        entries: which of the n k outputs are wanted; all of them without.
+
+    Raises:
+        UserError: a kernel of more than 4 GB.
+    """
     shape = subject.outputs()[0].shape
-    columns = [
-        subject.jvp(subject.vjp(unit.reshape(shape))).ravel()
-        for unit in np.eye(int(np.prod(shape)))
-    ]
-    theta = np.stack(columns)
+    count = int(np.prod(shape))
+    chosen = np.arange(count) if entries is None else entries
+    size = len(chosen) ** 2 * subject.dtype.itemsize
+    if size > LARGEST:
+        raise UserError(
+            f"the tangent kernel of {shape[0]} examples with {count // shape[0]} outputs each has {count}² entries, "
+            f"{size / 1e9:.3g} GB, more than {LARGEST / 1e9:.3g} GB; choose fewer examples or outputs"
+        )
+
+    def column(index: int) -> NDArray:
+        unit = np.zeros(count, subject.dtype)
+        unit[index] = 1.0
+        return subject.jvp(subject.vjp(unit.reshape(shape))).ravel()[chosen]
+
+    theta = np.stack([column(index) for index in chosen])
     return (theta + theta.T) / 2
 
 
 def measure_tangent_kernel(context: Context) -> list[Reading]:
     """Measure the spectrum of the tangent kernel and its alignment with the targets."""
     drawn = few_examples(context)
-    theta = kernel_matrix(drawn.subject)
+    entries, of_outputs = few_entries(drawn, context.seed)
+    theta = kernel_matrix(drawn.subject, entries)
     n = drawn.count
     values = np.linalg.eigvalsh(theta)
     smallest = float(values[0])
@@ -39,21 +60,23 @@ def measure_tangent_kernel(context: Context) -> list[Reading]:
     definite = smallest > floor
     condition = float(values[-1]) / smallest if definite else np.nan
     residual = _targets(drawn.subject)
+    residual = residual if entries is None else residual[entries]
     aligned = _ratio(
         float(residual @ theta @ residual), float(np.linalg.norm(theta) * (residual @ residual))
     )
-    rank = f"of the {len(values)} outputs of {drawn.how}"
+    top = float(values[-1]) if entries is None else _top(drawn.subject, context.seed)
+    at_least = "" if entries is None else "at least this: "
     above = f"above {values[-1] / floor:.0e}" if floor else "not defined: the kernel is zero"
     return [
         Reading(
             "λ_max of the tangent kernel / n",
-            float(values[-1]) / n,
-            interpretation=f"the fastest rate of learning, {rank}",
+            top / n,
+            interpretation=f"the fastest rate of learning, of the {_outputs_of(drawn)} outputs of {drawn.how}",
         ),
         Reading(
             "condition of the tangent kernel",
             condition,
-            interpretation=f"slowest against fastest direction, {rank}"
+            interpretation=f"{at_least}slowest against fastest direction, {of_outputs}"
             if definite
             else f"{above}, or infinite: {drawn.subject.dtype} does not tell",
         ),
@@ -62,9 +85,33 @@ def measure_tangent_kernel(context: Context) -> list[Reading]:
             aligned,
             theory="1 when the targets are all that the kernel learns fast",
             compared=1.0,
-            interpretation=f"cosine between the kernel and the targets' own kernel y yᵀ, on {drawn.how}",
+            interpretation=f"cosine between the kernel and the targets' own kernel y yᵀ, {of_outputs}",
         ),
     ]
+
+
+def few_entries(drawn: Sample, seed: int) -> tuple[NDArray | None, str]:
+    """Draw so many outputs that the kernel stays small, None where all of them do, and say of what it is."""
+    count = _outputs_of(drawn)
+    if count <= ENTRIES or drawn.count > 1:
+        return None, f"of the {count} outputs of {drawn.how}"
+    chosen = np.sort(np.random.default_rng(seed).choice(count, ENTRIES, replace=False))
+    return chosen, f"of a random {ENTRIES} of the {count} outputs of {drawn.how}"
+
+
+def _outputs_of(drawn: Sample) -> int:
+    return drawn.subject.outputs()[0].size
+
+
+def _top(subject: Subject, seed: int) -> float:
+    """Find λ_max of the whole kernel by its products, on outputs or on weights, whichever are fewer."""
+    shape = subject.outputs()[0].shape
+    count = int(np.prod(shape))
+    of_outputs = lambda v: subject.jvp(subject.vjp(v.reshape(shape))).ravel()
+    of_weights = lambda w: subject.vjp(subject.jvp(w))
+    size, times = (count, of_outputs) if count <= subject.size else (subject.size, of_weights)
+    start = np.random.default_rng(seed).standard_normal(size).astype(subject.dtype)
+    return float(top_eigenpairs(row_by_row(times), start, tolerance=0.01).values[0])
 
 
 def few_examples(context: Context) -> Sample:
@@ -77,10 +124,12 @@ def measure_drift(context: Context) -> list[Reading]:
     """Measure how far weights, outputs and tangent kernel are from a checkpoint's."""
     if context.since is None:
         raise UserError("drift needs a checkpoint to measure from; give since=... (--since FILE)")
-    subject = few_examples(context).subject
+    drawn = few_examples(context)
+    subject = drawn.subject
+    entries, of_outputs = few_entries(drawn, context.seed)
     earlier = subject.at(context.since)
-    before = kernel_matrix(earlier)
-    now = kernel_matrix(subject)
+    before = kernel_matrix(earlier, entries)
+    now = kernel_matrix(subject, entries)
     moved = _ratio(np.linalg.norm(now - before), np.linalg.norm(before))
     step = np.linalg.norm(subject.values() - context.since)
     turned = 1 - _ratio(float((now * before).sum()), np.linalg.norm(now) * np.linalg.norm(before))
@@ -111,7 +160,8 @@ def measure_drift(context: Context) -> list[Reading]:
             turned,
             theory="0 in the kernel regime",
             compared=0.0,
-            interpretation="one minus the cosine between the kernels: 0 when only its size has changed",
+            interpretation="one minus the cosine between the kernels: 0 when only its size has changed"
+            + ("" if entries is None else f"; {of_outputs}"),
         ),
     ]
 

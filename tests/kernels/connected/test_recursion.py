@@ -8,14 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from steepest.core.errors import UserError
 from steepest.kernels import (
     chi_parallel,
     chi_perpendicular,
+    criticality,
+    depth_scales,
     dual,
+    finite_width,
     first_layer,
     layer_map,
     pair_mean,
     propagate,
+    variance_map,
 )
 from steepest.nn.activations import Activation, activation, gaussian_mean
 
@@ -218,3 +223,51 @@ def test_first_layer_of_the_notes():
 def test_bad_input_gets_one_sentence(call, sentence):
     with pytest.raises(ValueError, match=sentence):
         call(activation("tanh"))
+
+
+DIRECTIONS = ([1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0])
+
+
+@pytest.mark.parametrize("name", ["relu", "abs", "relu_power(2)", "erf", "tanh"])
+@pytest.mark.parametrize("triple", [(1.3, 0.7, 0.4), (1.0, 1.0, 1.0), (0.8, 0.8, -0.8)])
+def test_gradients_of_duals_are_differences(name, triple):
+    """At perfect correlation along the line of equal inputs: elsewhere nearby are no covariances."""
+    f = dual(name)
+    slope = np.asarray(jax.grad(f)(jnp.array(triple)))
+    a, b, c = triple
+    lines = DIRECTIONS if a * b > c**2 else ([1.0, 1.0, np.sign(c)],)
+    for line in lines:
+        step = 1e-5 * jnp.array(line)
+        difference = (f(jnp.array(triple) + step) - f(jnp.array(triple) - step)) / 2e-5
+        assert slope @ np.array(line) == pytest.approx(float(difference), abs=1e-9)
+
+
+def test_the_gradient_of_relu_at_equal_inputs():
+    np.testing.assert_allclose(jax.grad(dual("relu"))(jnp.ones(3)), [0.0, 0.0, 0.5], atol=1e-12)
+
+
+def test_propagate_is_differentiated_by_its_variances():
+    """Two layers of ReLU at equal inputs: K = C_b + C_W/2 (C_b + C_W s)."""
+    x = jnp.array([[1.0, 2.0], [1.0, 2.0]])
+
+    def last(c):
+        return propagate("relu", c[0], c[1], first_layer(x, c[0], c[1]), 1)[-1, 2]
+
+    found = jax.grad(last)(jnp.array([1.5, 0.3]))
+    np.testing.assert_allclose(found, [0.3 / 2 + 1.5 * 2.5, 1 + 1.5 / 2], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda sigma: depth_scales(sigma, 1.9, 0.1),
+        lambda sigma: criticality(sigma),
+        lambda sigma: variance_map(sigma, 1.0),
+        lambda sigma: chi_perpendicular(sigma, 1.0, 1.0),
+        lambda sigma: finite_width(sigma, 1.0, 0.1, 1.0, (10,)).kernel.tolist(),
+    ],
+)
+def test_activations_are_known_by_their_names(call):
+    assert call("gelu") == call(activation("gelu"))
+    with pytest.raises(UserError, match="did you mean 'gelu'"):
+        call("gelo")

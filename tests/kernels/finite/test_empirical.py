@@ -241,3 +241,78 @@ def test_mistakes_are_said_in_one_sentence(key):
     for k, products in ((6, None), (0, None), (3, 2)):
         with pytest.raises(UserError, match="eigenpairs need"):
             ntk_eigenpairs(CASES[0], CASES[0].init(key), X, k, key, products=products)
+
+
+def batch_normalized(p, x):
+    """Normalize over the examples of the batch, as in training mode."""
+    h = x @ p["w"]
+    h = (h - h.mean(0)) / jnp.sqrt(h.var(0) + 1e-5)
+    return (jnp.tanh(h) @ p["v"])[:, 0]
+
+
+def centred(p, x):
+    """Take the mean output of the batch off."""
+    out = jnp.tanh(x @ p["w"]) @ p["v"][:, 0]
+    return out - out.mean()
+
+
+def neighbours(p, x):
+    """Let each example read the one before it."""
+    h = jnp.tanh(x @ p["w"])
+    return ((h + 0.1 * jnp.roll(h, 1, 0)) @ p["v"])[:, 0]
+
+
+@pytest.mark.parametrize("apply", [batch_normalized, centred, neighbours])
+@pytest.mark.parametrize("last", [1.0, 0.0], ids=["drawn", "zero"])
+def test_examples_that_interact_are_one_batch(apply, last, key):
+    one, two = jax.random.split(key)
+    params = {
+        "w": jax.random.normal(one, (3, 7)),
+        "v": last * jax.random.normal(two, (7, 1)),
+    }
+    jacobian = jax.jacobian(lambda p: apply(p, jnp.asarray(X)))(params)
+    rows = jnp.concatenate([leaf.reshape(5, -1) for leaf in jax.tree.leaves(jacobian)], 1)
+    np.testing.assert_allclose(empirical_ntk(apply, params, X), rows @ rows.T, atol=1e-12)
+    top = np.linalg.eigvalsh(rows @ rows.T / 5)[-1]
+    assert ntk_top(apply, params, X) == pytest.approx(top, rel=1e-9)
+    with pytest.raises(UserError, match="vectors"):
+        empirical_ntk(apply, params, X, method="jacobian")
+
+
+def two_inputs(w, pair):
+    return jnp.tanh(pair[0] @ w["a"]) * (pair[1] @ w["b"])
+
+
+@pytest.mark.parametrize("outputs", ["trace", "all"])
+@pytest.mark.parametrize("method", ["auto", "vectors"])
+def test_a_tuple_is_several_inputs_of_each_example(outputs, method):
+    w = {"a": jnp.ones((3, 2)), "b": jnp.full((3, 2), 0.3)}
+    z = X[:4] + 1
+    found = empirical_ntk(two_inputs, w, (X, X), (z, z), outputs=outputs, method=method)
+    alone = empirical_ntk(lambda w, x: two_inputs(w, (x, x)), w, X, z, outputs=outputs)
+    assert found.shape == ((5, 4) if outputs == "trace" else (5, 2, 4, 2))
+    np.testing.assert_allclose(found, alone, rtol=1e-12)
+
+
+def test_top_and_eigenpairs_of_several_inputs_count_examples(key):
+    w = {"a": jnp.ones((3, 1)), "b": jnp.full((3, 1), 0.3)}
+    pair = (X, X)
+    dense = empirical_ntk(lambda w, x: two_inputs(w, (x, x)), w, X)
+    top = np.linalg.eigvalsh(dense / 5)[-1]
+    assert ntk_top(two_inputs, w, pair) == pytest.approx(top, rel=1e-9)
+    assert ntk_eigenpairs(two_inputs, w, pair, 1, key).values[0] == pytest.approx(top, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("apply", "x", "other"),
+    [
+        (two_inputs, (X, X[:4]), None),
+        (two_inputs, (X, X), X),
+        (lambda w, x: (x, x), X, None),
+        (lambda w, x: x.sum(), X, None),
+    ],
+)
+def test_what_has_no_row_for_each_example_is_refused(apply, x, other):
+    w = {"a": jnp.ones((3, 1)), "b": jnp.ones((3, 1))}
+    with pytest.raises(UserError):
+        empirical_ntk(apply, w, x, other, outputs="trace")

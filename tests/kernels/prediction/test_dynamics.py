@@ -330,7 +330,7 @@ def test_a_bad_kernel_is_refused(kernel, words):
         (lambda d: d.descent(0.1, [1.5]), "whole"),
         (lambda d: d.flow([-1.0]), "times"),
         (lambda d: d.flow([float("nan")]), "times"),
-        (lambda d: d.train(d.flow([1.0]), np.ones((2, 1))), "targets"),
+        (lambda d: d.train(d.flow([1.0]), np.ones((3, 1))), "targets"),
         (lambda d: d.train(d.flow([1.0]), np.array([1.0, np.nan])), "not finite"),
         (lambda d: d.train(d.flow([1.0]), np.ones(2), np.ones(3)), "start"),
         (lambda d: d.test(d.flow([1.0]), np.ones((2, 3)), np.ones(2)), "cross"),
@@ -348,3 +348,57 @@ def test_it_takes_arrays_of_jax():
     assert dynamics.train(dynamics.flow(jnp.array([0.0])), jax.numpy.ones(2)).tolist() == [
         [0.0, 0.0]
     ]
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.7])
+def test_coupled_outputs_are_descent_on_the_mean_of_half_the_squared_norm(momentum):
+    """f_a(x_i) = Σ_p J_iap w_p by real steps on (1/n) Σ_i ½‖f(x_i) − y_i‖²."""
+    rng = np.random.default_rng(0)
+    n, k, p = 5, 3, 20
+    jacobian, other = rng.normal(size=(n, k, p)), rng.normal(size=(4, k, p))
+    start, targets = rng.normal(size=p), rng.normal(size=(n, k))
+    kernel = np.einsum("iap,jbp->iajb", jacobian, jacobian)
+    dynamics = kernel_dynamics(kernel)
+    assert dynamics.points == n
+    lr = 0.9 * dynamics.largest_step(momentum)
+    weights, velocity = start.copy(), np.zeros(p)
+    for _ in range(25):
+        slope = np.einsum("ia,iap->p", jacobian @ weights - targets, jacobian) / n
+        velocity = momentum * velocity - lr * slope
+        weights = weights + velocity
+    progress = dynamics.descent(lr, [25], momentum)
+    found = dynamics.train(progress, targets, jacobian @ start)
+    np.testing.assert_allclose(found[0], jacobian @ weights, atol=1e-10)
+    cross = np.einsum("iap,jbp->iajb", other, jacobian)
+    found = dynamics.test(progress, cross, targets, jacobian @ start, other @ start)
+    np.testing.assert_allclose(found[0], other @ weights, atol=1e-10)
+
+
+def test_columns_with_one_kernel_are_each_of_them():
+    rng = np.random.default_rng(1)
+    phi, targets, start = (rng.normal(size=shape) for shape in ((6, 9), (6, 2), (6, 2)))
+    dynamics = kernel_dynamics(phi @ phi.T)
+    progress = dynamics.flow([0.1, 1.0, np.inf])
+    cross = phi[:2] @ phi.T
+    trained = dynamics.train(progress, targets, start)
+    tested = dynamics.test(progress, cross, targets, start)
+    for column in range(2):
+        pair = targets[:, column], start[:, column]
+        np.testing.assert_allclose(trained[..., column], dynamics.train(progress, *pair))
+        np.testing.assert_allclose(tested[..., column], dynamics.test(progress, cross, *pair))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda d: d.train(d.flow([1.0]), np.ones(2)),
+        lambda d: d.train(d.flow([1.0]), np.ones((2, 2))),
+        lambda d: d.test(d.flow([1.0]), np.ones((4, 6)), np.ones((2, 3))),
+        lambda d: d.ensemble(d.flow([1.0]), np.ones((2, 3)), np.eye(6)),
+        lambda d: d.outputs(d.flow([1.0]), np.eye(6), np.ones(6), np.ones((2, 3))),
+        lambda d: d.train(1.0, np.ones((2, 3))),
+    ],
+)
+def test_bad_inputs_of_coupled_outputs_are_refused(wrong):
+    with pytest.raises(UserError):
+        wrong(kernel_dynamics(np.eye(6).reshape(2, 3, 2, 3)))

@@ -11,6 +11,7 @@ from sklearn.linear_model import Ridge as LinearRidge
 from steepest.core.errors import UserError
 from steepest.kernels._gram import gram
 from steepest.kernels.prediction._regression import gaussian_process, kernel_ridge
+from steepest.kernels.prediction._solve import solve
 from steepest.kernels.tiled._compute import tiled_gram
 from steepest.nn.networks import mlp
 
@@ -135,3 +136,38 @@ def test_mistakes():
         gaussian_process(np.ones((2, 2)), np.array([1.0, 2.0]), 0.0)
     with pytest.raises(UserError, match="inputs 0 and 1 are the same"):
         kernel_ridge(np.ones((2, 2)), np.array([1.0, 2.0]), 0.0)
+
+
+def test_noise_of_each_example_is_the_posterior_of_scipy():
+    rng = np.random.default_rng(3)
+    phi, y, noise = rng.normal(size=(6, 9)), rng.normal(size=(6, 2)), rng.uniform(0.1, 2.0, 6)
+    gram = phi @ phi.T
+    posterior = gaussian_process(gram, y, noise)
+    inverse = np.linalg.inv(gram + np.diag(noise))
+    cross = rng.normal(size=(3, 9)) @ phi.T
+    np.testing.assert_allclose(posterior.mean(cross), cross @ inverse @ y, atol=1e-10)
+    expected = 200.0 - np.diag(cross @ inverse @ cross.T)
+    np.testing.assert_allclose(posterior.variance(cross, np.full(3, 200.0)), expected, atol=1e-9)
+    for column in range(2):
+        law = scipy.stats.multivariate_normal(np.zeros(6), gram + np.diag(noise))
+        assert posterior.log_likelihood[column] == pytest.approx(law.logpdf(y[:, column]))
+
+
+@pytest.mark.parametrize(
+    ("y", "noise"),
+    [
+        (np.ones((4, 3)), np.array([0.1, 1.0, 2.0])),
+        (np.ones(4), np.array([0.1, 1.0, 2.0, -1.0])),
+        (np.ones(4), np.full(4, np.nan)),
+        (np.ones(4), "loud"),
+        (np.ones(4) * 1j, 0.1),
+    ],
+)
+def test_other_noise_and_complex_targets_are_refused(y, noise):
+    with pytest.raises(UserError):
+        gaussian_process(np.eye(4), y, noise)
+
+
+def test_noise_of_each_example_needs_a_factor():
+    with pytest.raises(UserError):
+        solve(np.eye(4), np.ones(4), np.ones(4), method="cg")

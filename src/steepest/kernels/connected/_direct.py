@@ -14,6 +14,7 @@ from steepest.core.precision import arithmetic
 from steepest.kernels.connected._layers import predict_signal
 from steepest.kernels.connected._tabulated import (
     cosines,
+    has_zero,
     square_range,
     squares,
     symmetric,
@@ -42,6 +43,8 @@ class Direct:
         """Tell whether this is the better way: closed forms over norms that differ and matter, few layers or kinks."""
         if closed_form(limit.activation) is None:
             return False
+        if not limit.layers[0].c_b and has_zero(x, other):
+            return False  # closed forms are those of signals that are not zero
         low, high = square_range(x, other)
         biased = any(layer.c_b or layer.t_b for layer in limit.layers)
         if low == high or (homogeneous_slopes(limit.activation) and not biased):
@@ -66,16 +69,21 @@ class Direct:
     def tile(self, rows: tuple, columns: tuple, *, same: bool) -> tuple[Array, Array]:
         """Compute NNGP and NTK between some rows and columns; ``same`` puts the exact diagonal on it."""
         with arithmetic(double=rows[0].dtype == np.float64):
-            kernel, theta = _tile(self.limit, rows, columns, same)
+            limit = self.limit
+            kept = tuple(limit.kept(i) for i in range(limit.depth + 1))
+            form = cast(DualForm, closed_form(limit.activation))
+            kernel, theta = _tile(form, limit.normalized, rows, columns, limit.layers, kept, same)
         return kernel, theta if not any(
             value for _, value, _ in jumps(self.limit.activation)
         ) else theta * jnp.nan
 
 
-@partial(jax.jit, static_argnums=(0, 3))
-def _tile(limit: Limit, rows, columns, same: bool) -> tuple[Array, Array]:
-    form = cast(DualForm, closed_form(limit.activation))
-    (start, *others) = limit.layers
+@partial(jax.jit, static_argnums=(0, 1, 6))
+def _tile(
+    form: DualForm, normalized: bool, rows, columns, layers, kept, same: bool
+) -> tuple[Array, Array]:
+    """Coefficients are arguments, so that one program serves all networks of one depth and activation."""
+    (start, *others) = layers
     (cosine, sine) = cosines(rows[0], columns[0])
     lengths = rows[1]
     other_lengths = columns[1].T
@@ -89,15 +97,14 @@ def _tile(limit: Limit, rows, columns, same: bool) -> tuple[Array, Array]:
     for i, layer in enumerate(others, 1):
         a = rows[2][i - 1]
         b = columns[2][i - 1].T
-        if limit.normalized:
+        if normalized:
             both = jnp.sqrt(a * b)
             value, slope = form(a / a, b / b, k / both, root / both)
             slope = slope / both
         else:
             value, slope = form(a, b, k, root)
-        kept = limit.kept(i)
-        theta = kept * theta + layer.t_b + layer.t_w * value + layer.c_w * slope * theta
-        k = kept * k + layer.c_b + layer.c_w * value
+        theta = kept[i] * theta + layer.t_b + layer.t_w * value + layer.c_w * slope * theta
+        k = kept[i] * k + layer.c_b + layer.c_w * value
         square = rows[2][i] * columns[2][i].T
         gap = square - k**2
         root = jnp.sqrt(jnp.where(gap > 16 * jnp.finfo(k.dtype).eps * square, gap, 0.0))

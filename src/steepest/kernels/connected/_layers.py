@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
+from steepest.kernels._arguments import as_floats, check_limit_given
 from steepest.kernels.duals._expectations import Vector, pair_moments, single_moments
 from steepest.nn.activations import jumps
 from steepest.nn.networks import LayerLimit, Limit
@@ -49,8 +50,8 @@ def predict_signal(limit: Limit, squares: Vector) -> SignalPrediction:
     >>> signal.variance.ravel().round(9).tolist(), signal.chi_perpendicular.ravel().round(9).tolist()
     ([2.0, 2.0, 2.0], [1.0, 1.0])
     """
+    squares = _checked_squares(limit, squares)
     start, *others = limit.layers
-    squares = np.asarray(squares, float)
     k = start.c_b + start.c_w * squares
     theta = start.t_b + start.t_w * squares
     path = [k]
@@ -84,7 +85,11 @@ def pair_kernels(
         tolerance: of the expectations, relative to those of equal inputs.
 
     Returns:
-        ``PairKernels``. The tangent kernel is NaN when σ jumps.
+        ``PairKernels``. The tangent kernel is NaN when σ jumps. Where an input gives no signal σ' is its value at zero,
+        as it is in finite networks.
+
+    Raises:
+        UserError: no signal reaches the output; layer normalization of an input without signal.
 
     >>> from steepest.nn.networks import mlp
     >>> net = mlp((3, 100, 1), "relu", parameterized="ntk", c_w=2.0, bias=False)
@@ -92,6 +97,8 @@ def pair_kernels(
     >>> round(float(kernels.pairs.nngp[0]), 9), round(float(kernels.pairs.ntk[0]), 9)
     (2.0, 4.0)
     """
+    squares = _checked_squares(limit, squares)
+    first, second, angles = _checked_pairs(len(squares), first, second, angles)
     start, *others = limit.layers
     lengths = np.sqrt(squares)
     path = predict_signal(limit, squares)
@@ -123,16 +130,51 @@ def pair_kernels(
     tangents = path.ntk
     if not smooth:
         theta = np.full_like(theta, np.nan)
-    if not (variances > 0).all():
-        raise UserError(
-            "a kernel is zero: no signal reaches the output; check c_w, c_b and rows of zeros in x"
-        )
-    worst = np.max(error / np.sqrt(variances[first] * variances[second]), initial=0.0)
+    if not ((variances > 0) | (squares == 0)).all():
+        raise UserError("a kernel is zero: no signal reaches the output; check c_w and c_b")
+    worst = _largest(error, variances[first] * variances[second])
     if smooth:
-        worst = max(
-            worst, np.max(error_theta / np.sqrt(tangents[first] * tangents[second]), initial=0.0)
-        )
+        worst = max(worst, _largest(error_theta, tangents[first] * tangents[second]))
     return PairKernels(Kernels(k, theta), Kernels(variances, tangents), float(worst))
+
+
+def _checked_squares(limit: Limit, squares: Vector) -> Vector:
+    check_limit_given(limit)
+    if not isinstance(limit, Limit):
+        raise UserError("expected the limit of mlp(...), got that of network(...); take gram")
+    squares = as_floats("squares", squares).astype(float)
+    if squares.ndim != 1 or not squares.size or not (np.isfinite(squares) & (squares >= 0)).all():
+        raise UserError(
+            f"squares are finite numbers ‖x‖²/n_0 ≥ 0, one an input, got shape {squares.shape}"
+        )
+    return squares
+
+
+def _checked_pairs(
+    count: int, first: NDArray, second: NDArray, angles: Vector
+) -> tuple[NDArray, NDArray, Vector]:
+    first, second, angles = (
+        as_floats(name, values)
+        for name, values in (("first", first), ("second", second), ("angles", angles))
+    )
+    if first.ndim != 1 or first.shape != second.shape or first.shape != angles.shape:
+        raise UserError(
+            f"pairs need vectors of one length, got shapes {first.shape}, {second.shape} and {angles.shape}"
+        )
+    indices = np.stack([first, second])
+    if not ((indices == np.round(indices)) & (indices >= 0) & (indices < count)).all():
+        raise UserError(f"pairs are indices of inputs from 0 to {count - 1}, whole numbers")
+    if not ((angles >= 0) & (angles <= np.pi * (1 + 1e-9))).all():
+        raise UserError("angles between inputs go from 0 to π")
+    return first.astype(int), second.astype(int), angles
+
+
+def _largest(errors: Vector | float, products: Vector) -> float:
+    """Return the largest error over the root of a product of diagonals, of those that are not zero."""
+    roots = np.sqrt(products)
+    return float(
+        np.max(np.divide(errors, roots, out=np.zeros_like(roots), where=roots > 0), initial=0.0)
+    )
 
 
 def _first_root(layer: LayerLimit, one: Vector, two: Vector, angles: Vector) -> Vector:

@@ -6,7 +6,6 @@ numbers, always in the order ``(K_αα, K_ββ, K_αβ)``.
 """
 
 from collections.abc import Callable
-from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -15,10 +14,20 @@ from jaxtyping import Array, Float
 
 from steepest.core.compiling import compile_quickly
 from steepest.core.errors import UserError
+from steepest.kernels._arguments import as_count, as_floats, as_number, as_variances
 from steepest.kernels.duals._pair_mean import Triple, pair_mean
-from steepest.nn.activations import Activation, closed_form, gaussian_mean, one_sided_taylor
+from steepest.nn.activations import (
+    Activation,
+    by_name,
+    closed_form,
+    gaussian_mean,
+    homogeneous_slopes,
+    jumps,
+    one_sided_taylor,
+)
 
 
+@by_name
 def dual(activation: Activation) -> Callable[[Triple], Float[Array, ""]]:
     """Return the dual activation ``(K_αα, K_ββ, K_αβ) ↦ E σ(u)σ(v)``, in closed form where one is known.
 
@@ -32,9 +41,58 @@ def dual(activation: Activation) -> Callable[[Triple], Float[Array, ""]]:
     0.5
     """
     form = closed_form(activation)
-    if form is not None:
-        return lambda triple: form(triple[0], triple[1], triple[2])[0]
-    return lambda triple: pair_mean(activation, activation, triple, activation.kinks).value
+
+    def value(triple: Triple) -> Array:
+        if form is not None:
+            return form(triple[0], triple[1], triple[2])[0]
+        return pair_mean(activation, activation, triple, activation.kinks).value
+
+    smooth = form is not None and not activation.kinks
+    jumping = any(jump for kink, jump, _ in jumps(activation) if kink)
+    if smooth or jumping:
+        return value
+    return _with_derivative(activation, value)
+
+
+def _with_derivative(
+    activation: Activation, value: Callable[[Triple], Array]
+) -> Callable[[Triple], Array]:
+    """Give a dual its derivative where the formula has none: at perfect correlation, and by quadrature.
+
+    That in K_αβ is ``E σ'(u)σ'(v)`` (Price 1958). That in K_αα is ``½ E σ''(u)σ(v)``, and by Stein's lemma for
+    ``u σ'(u)σ(v)`` it is ``(E[u σ'(u)σ(v)] − K_αβ E σ'(u)σ'(v))/(2 K_αα)``, which takes no second derivative.
+    """
+    form = closed_form(activation)
+    scale_free = homogeneous_slopes(activation) is not None
+    turned = lambda z: z * activation.slope(z)
+    mean = lambda f, g, triple: pair_mean(f, g, triple, activation.kinks).value
+
+    def slope_of(triple: Triple) -> Array:
+        if form is not None:
+            return form(triple[0], triple[1], triple[2])[1]
+        return mean(activation.slope, activation.slope, triple)
+
+    def in_variance(triple: Triple, at: Array, slope: Array) -> Array:
+        """Return the derivative in the first variance, zero where that is zero."""
+        moment = at if scale_free else mean(turned, activation, triple)  # u σ'(u) = σ(u)
+        variance = jnp.where(triple[0] > 0, triple[0], 1.0)
+        return jnp.where(triple[0] > 0, (moment - triple[2] * slope) / (2 * variance), 0.0)
+
+    @jax.custom_jvp
+    def differentiable(triple: Triple) -> Array:
+        return value(triple)
+
+    @differentiable.defjvp
+    def _(at, change):
+        (triple,) = at
+        (step,) = change
+        result = value(triple)
+        slope = slope_of(triple)
+        swapped = jnp.stack([triple[1], triple[0], triple[2]])
+        parts = in_variance(triple, result, slope), in_variance(swapped, result, slope), slope
+        return result, sum(part * move for part, move in zip(parts, step, strict=True))
+
+    return lambda triple: differentiable(jnp.asarray(triple, float))
 
 
 # --------------------------------------------------------------------------------------------- the recursion
@@ -50,6 +108,8 @@ def first_layer(inputs: Float[Array, "2 d"], c_w: float, c_b: float) -> Triple:
     >>> first_layer(jnp.array([[1.0, 1.0], [1.0, -1.0]]), c_w=2.0, c_b=0.5).tolist()
     [2.5, 2.5, 0.5]
     """
+    if not isinstance(inputs, jax.core.Tracer):
+        as_floats("inputs", inputs)
     inputs = jnp.asarray(inputs, dtype=float)
     if inputs.ndim != 2 or inputs.shape[0] != 2:
         raise UserError(
@@ -60,6 +120,7 @@ def first_layer(inputs: Float[Array, "2 d"], c_w: float, c_b: float) -> Triple:
     return c_b + c_w * jnp.stack([gram[0, 0], gram[1, 1], gram[0, 1]])
 
 
+@by_name
 def layer_map(activation: Activation, c_w: float, c_b: float) -> Callable[[Triple], Triple]:
     """Apply one layer of the recursion, ``K ↦ C_b + C_W E σ(u)σ(v)`` under ``N(0, K)``, to all three covariances.
 
@@ -70,6 +131,7 @@ def layer_map(activation: Activation, c_w: float, c_b: float) -> Callable[[Tripl
     >>> layer_map(activation("linear"), c_w=0.5, c_b=0.0)(jnp.array([4.0, 2.0, 1.0])).tolist()
     [2.0, 1.0, 0.5]
     """
+    check_variances(c_w, c_b)
     product = dual(activation)
     closed = closed_form(activation) is not None
 
@@ -84,6 +146,7 @@ def layer_map(activation: Activation, c_w: float, c_b: float) -> Callable[[Tripl
     return apply
 
 
+@by_name
 def propagate(
     activation: Activation, c_w: float, c_b: float, start: Triple, depth: int
 ) -> Float[Array, "depth+1 3"]:
@@ -107,13 +170,16 @@ def propagate(
     [1.0, 1.0, 1.0]
     """
     check_variances(c_w, c_b)
+    depth = as_count("depth", depth, 0)
+    if not isinstance(start, jax.core.Tracer):
+        _check_covariance(as_floats("a covariance", start))
     start = jnp.asarray(start, dtype=float)
-    _check_covariance(np.asarray(start))
-    return _propagate(activation, c_w, c_b, start, depth)
+    traced = any(isinstance(value, jax.core.Tracer) for value in (c_w, c_b, start))
+    run = _path if traced else _propagate  # what compiles quickly cannot be part of another program
+    return run(activation, c_w, c_b, start, depth)
 
 
-@partial(compile_quickly, static_argnums=(0, 4))
-def _propagate(activation, c_w, c_b, start, depth):
+def _path(activation, c_w, c_b, start, depth):
     step = layer_map(activation, c_w, c_b)
 
     def layer(triple, _):
@@ -124,11 +190,17 @@ def _propagate(activation, c_w, c_b, start, depth):
     return jnp.concatenate([start[None], path])
 
 
+_propagate = compile_quickly(_path, static_argnums=(0, 4))
+
+
 def check_variances(c_w: float, c_b: float) -> None:
     """Raise a ValueError when C_W or C_b is not a finite number ≥ 0."""
     for name, value in (("C_W", c_w), ("C_b", c_b)):
-        if not (np.isfinite(value) and value >= 0):
-            raise UserError(f"{name} is a variance and must be a finite number ≥ 0, got {value}.")
+        if isinstance(
+            value, jax.core.Tracer
+        ):  # a derivative is being taken, and nothing is known of the number
+            continue
+        as_number(f"{name} is a variance and", value, 0.0)
 
 
 def _check_covariance(triple: np.ndarray) -> None:
@@ -147,6 +219,7 @@ def _check_covariance(triple: np.ndarray) -> None:
 # ---------------------------------------------------------------------------------------------------- slopes
 
 
+@by_name
 def chi_parallel(
     activation: Activation, c_w: float, k: Float[Array, "*batch"] | float
 ) -> Float[Array, "*batch"]:
@@ -159,7 +232,8 @@ def chi_parallel(
     >>> round(float(chi_parallel(activation("relu"), 2.0, 3.0)), 6)
     1.0
     """
-    k = jnp.asarray(k, dtype=float)
+    check_variances(c_w, 0.0)
+    k = as_variances("variances", k)
     safe = jnp.where(k > 0, k, 1.0)
     moment = gaussian_mean(
         lambda z: z * activation(z) * activation.slope(z), safe, activation.kinks
@@ -172,6 +246,7 @@ def chi_parallel(
     return c_w * jnp.where(k > 0, moment / safe, at_zero)
 
 
+@by_name
 def chi_perpendicular(
     activation: Activation, c_w: float, k: Float[Array, "*batch"] | float
 ) -> Float[Array, "*batch"]:
@@ -183,7 +258,8 @@ def chi_perpendicular(
     >>> round(float(chi_perpendicular(activation("tanh"), 1.0, 0.0)), 6)
     1.0
     """
-    k = jnp.asarray(k, dtype=float)
+    check_variances(c_w, 0.0)
+    k = as_variances("variances", k)
     left, right = (one_sided_taylor(activation, side)[1] for side in (-1, 1))
     mean = gaussian_mean(lambda z: activation.slope(z) ** 2, k, activation.kinks).value
     return c_w * jnp.where(k > 0, mean, (left**2 + right**2) / 2)

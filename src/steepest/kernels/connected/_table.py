@@ -11,7 +11,8 @@ One case does not fit: σ with corners, biases, and norms that differ. There the
 a corner where they meet; the table says what it could reach.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.polynomial import chebyshev
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from scipy.fft import dctn
 
 from steepest.core.errors import UserError
+from steepest.kernels._arguments import as_number, check_limit_given
 from steepest.kernels.connected._layers import Kernels, PairKernels, pair_kernels
 from steepest.kernels.duals._expectations import Vector
 from steepest.nn.networks import Limit
@@ -26,6 +28,7 @@ from steepest.nn.networks import Limit
 ANGLES = (16, 32, 64, 128, 256, 512)  # degrees in θ that are tried
 NORMS = (1, 3, 9, 15, 21, 30, 42)  # numbers of nodes in log a
 CHECKS = 60  # pairs off the nodes at which a table is compared with the recursion
+NETWORKS = 128  # whose tables are kept
 SPREAD = 1e-12  # relative spread of the squares below which inputs count as equally long
 
 
@@ -53,7 +56,10 @@ class Table:
         ntk: factors of the NTK; None when σ jumps.
         diagonal: Chebyshev coefficients of log K(a, a, 0) and log Θ(a, a, 0) over log a, shape ``(2, degree + 1)``.
         error: largest difference from the recursion at ``CHECKS`` random pairs, relative to the root of the diagonal,
-            plus the recursion's own error bound.
+            plus the recursion's own error bound; the same of the kernels with the input zero.
+        zero: Chebyshev coefficients over log a of K(a, 0)/√K(a, a) and Θ(a, 0)/√Θ(a, a), where the second input is zero
+            and has no angle, shape ``(2, degree + 1)``; None where nobody asked.
+        at_zero: both kernels of the input zero with itself, shape ``(2,)``.
     """
 
     low: float
@@ -62,6 +68,8 @@ class Table:
     ntk: Factors | None
     diagonal: NDArray[np.float64]
     error: float
+    zero: NDArray[np.float64] | None = None
+    at_zero: NDArray[np.float64] | None = None
 
     def place(self, squares: Vector) -> Vector:
         """Return the position of squares in the range, from −1 to 1."""
@@ -72,6 +80,14 @@ class Table:
     def scales(self, squares: Vector) -> NDArray[np.float64]:
         """Return √K(a, a, 0) and √Θ(a, a, 0), shape ``(2, n)``."""
         return np.exp(chebyshev.chebval(self.place(squares), self.diagonal.T) / 2)
+
+    def with_zero(self, squares: Vector) -> NDArray[np.float64]:
+        """Return both kernels between inputs and the input zero, shape ``(2, n)``; squares may be zero."""
+        assert self.zero is not None and self.at_zero is not None
+        silent = squares == 0
+        live = np.where(silent, self.low, squares)
+        values = chebyshev.chebval(self.place(live), self.zero.T) * self.scales(live)
+        return np.where(silent, self.at_zero[:, None], values)
 
     def evaluate(self, squares: Vector, first: NDArray, second: NDArray, angles: Vector) -> Kernels:
         """Evaluate single pairs in float64, slow and simple: what the compiled pass over a Gram is tested with."""
@@ -91,11 +107,13 @@ class Table:
 _TABLES: dict[tuple[Limit, float], list[Table]] = {}
 
 
-def tabulate(limit: Limit, low: float, high: float, tolerance: float = 1e-11) -> Table:
+def tabulate(
+    limit: Limit, low: float, high: float, tolerance: float = 1e-11, *, zero: bool = False
+) -> Table:
     """Tabulate a network's kernels for inputs with ``low ≤ ‖x‖²/n_0 ≤ high``; existing tables are used again.
 
     Degrees grow until the last coefficients are below the tolerance; then ``CHECKS`` random pairs are compared with
-    the recursion.
+    the recursion. With ``zero`` the table also has the kernels between these inputs and the input zero.
 
     Raises:
         UserError: when the tolerance cannot be met, with what can.
@@ -105,6 +123,21 @@ def tabulate(limit: Limit, low: float, high: float, tolerance: float = 1e-11) ->
     >>> table.nngp.norms.shape, table.error < 1e-11  # no biases: only the angle matters
     ((1, 1, 1), True)
     """
+    check_limit_given(limit)
+    low, high = as_number("low", low, 0.0, above=True), as_number("high", high, 0.0, above=True)
+    tolerance = as_number("tolerance", tolerance, 0.0, above=True)
+    if low > high:
+        raise UserError(f"a table needs low ≤ high, got {low:g} and {high:g}")
+    table = _tabulated(limit, low, high, tolerance)
+    if not zero:
+        return table
+    series, itself, error = _at_zero(limit, table.low, table.high, tolerance)
+    return replace(table, zero=series, at_zero=itself, error=max(table.error, error))
+
+
+def _tabulated(limit: Limit, low: float, high: float, tolerance: float) -> Table:
+    if (limit, tolerance) not in _TABLES and len(_TABLES) >= NETWORKS:
+        _TABLES.pop(next(iter(_TABLES)))  # of the network that came first
     tables = _TABLES.setdefault((limit, tolerance), [])
     for table in tables:
         if (
@@ -140,9 +173,60 @@ def _build(limit: Limit, low: float, high: float, tolerance: float) -> Table:
     if not error <= 100 * tolerance:
         raise UserError(
             f"a table of {limit.name} cannot meet the tolerance {tolerance:g} for squares from {low:g} to {high:g}: "
-            f"{error:.0e} could be met; for a few inputs use pair_kernels, which needs no table"
+            f"{error:.0e} could be met; pass tolerance={error / 50:.0e}, or use pair_kernels for a few inputs"
         )
     return Table(**{**vars(table), "error": error})
+
+
+@lru_cache(maxsize=32)
+def _at_zero(
+    limit: Limit, low: float, high: float, tolerance: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """Return ``Table.zero`` and ``Table.at_zero``, and the largest error, relative to the root of both diagonals.
+
+    Where the input zero has no kernel with itself it has none with others, by Cauchy and Schwarz.
+    """
+    for count in (1,) if low == high else NORMS[1:]:
+        points = np.cos((2 * np.arange(count) + 1) * np.pi / (2 * count))
+        values, itself, bound = _beside_zero(
+            limit, np.sqrt(low * high) * (high / low) ** (points / 2), tolerance
+        )
+        series = np.asarray(dctn(values, type=2, axes=[1])) / count
+        series[:, 0] /= 2
+        units = np.where(itself > 0, np.sqrt(itself), 1.0)
+        if count == 1 or np.nanmax(np.abs(series[:, -2:]) / units[:, None]) <= tolerance:
+            break
+    between = np.linspace(-1, 1, CHECKS) if count > 1 else np.zeros(1)
+    exact, _, bound_between = _beside_zero(
+        limit, np.sqrt(low * high) * (high / low) ** (between / 2), tolerance
+    )
+    differences = np.abs(chebyshev.chebval(between, series.T) - exact) / units[:, None]
+    error = float(np.nanmax(differences)) + max(bound, bound_between)
+    if not error <= 100 * tolerance:
+        raise UserError(
+            f"kernels of {limit.name} between the input zero and squares from {low:g} to {high:g} cannot meet the "
+            f"tolerance {tolerance:g}: {error:.0e} could be met; pass tolerance={2 * error:.0e} to allow it"
+        )
+    return series, itself, error
+
+
+def _beside_zero(
+    limit: Limit, squares: Vector, tolerance: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """Return both kernels with the input zero over the root of the other's own, its kernels, and an error bound."""
+    count = len(squares)
+    first = np.arange(count)
+    kernels = pair_kernels(
+        limit,
+        np.append(squares, 0.0),
+        first,
+        np.full(count, count),
+        np.full(count, np.pi / 2),
+        tolerance,
+    )
+    singles = np.stack(kernels.singles)
+    values = np.stack(kernels.pairs) / np.sqrt(singles[:, :count])
+    return values, singles[:, count], kernels.error
 
 
 class _Nodes:

@@ -24,19 +24,30 @@ def squares(x: NDArray) -> NDArray[np.float64]:
 
 
 def unit_rows(x: NDArray, sizes: NDArray[np.float64]) -> NDArray:
-    """Return each row over its norm, divided in float64 and rounded once; ``sizes`` are its ``squares``."""
-    norms = np.sqrt(sizes * x.shape[1])[:, None]
+    """Return each row over its norm, divided in float64 and rounded once; ``sizes`` are its ``squares``.
+
+    A row of zeros has no direction and stays as it is.
+    """
+    norms = np.sqrt(np.where(sizes > 0, sizes * x.shape[1], 1.0))[:, None]
     return np.divide(x, norms, out=np.empty_like(x), dtype=np.float64, casting="same_kind")
 
 
 def square_range(x: NDArray, other: NDArray | None = None) -> tuple[float, float]:
-    """Return the smallest and largest ``‖x‖²/n_0``, equal when they are so up to the rounding of the inputs."""
+    """Return the smallest and largest ``‖x‖²/n_0`` but zero, equal when they are so up to the inputs' rounding."""
     sizes = squares(x) if other is None else np.concatenate([squares(x), squares(other)])
+    sizes = sizes[sizes > 0]
+    if not len(sizes):
+        return 1.0, 1.0
     low = float(sizes.min())
     high = float(sizes.max())
     if high / low - 1 < 4 * np.finfo(x.dtype).eps:
         low = high = float(sizes.mean())
     return low, high
+
+
+def has_zero(x: NDArray, other: NDArray | None = None) -> bool:
+    """Tell whether some input is zero, which has no angle to others."""
+    return not (x.any(1).all() and (other is None or other.any(1).all()))
 
 
 @dataclass(frozen=True)
@@ -54,9 +65,8 @@ class Tabulated:
         cls, limit: Limit, x: NDArray, other: NDArray | None, tolerance: float | None
     ) -> "Tabulated":
         """Build it with the table that covers these inputs."""
-        return cls(
-            tabulate(limit, *square_range(x, other), tolerance or TOLERANCE[x.dtype.itemsize])
-        )
+        at = tolerance or TOLERANCE[x.dtype.itemsize]
+        return cls(tabulate(limit, *square_range(x, other), at, zero=has_zero(x, other)))
 
     @property
     def error(self) -> float:
@@ -72,15 +82,23 @@ class Tabulated:
         """Return what a tile needs to know of each input; the inputs come last but one in every array.
 
         Unit vectors ``(n, d)``; √K(a, a, 0) and √Θ(a, a, 0), ``(2, n, 1)``; and for each kernel the Chebyshev
-        polynomials of log a, ``(n, q)``, and A Q_r, ``(r, n, q)``.
+        polynomials of log a, ``(n, q)``, and A Q_r, ``(r, n, q)``. Where some inputs are zero, behind them a mark of
+        those, ``(n, 1)``, and the kernels with the input zero, ``(2, n, 1)``.
         """
         sizes = squares(x)
-        place = np.clip(self.table.place(sizes), -1, 1)
-        parts = [unit_rows(x, sizes), self.table.scales(sizes)[..., None]]
+        silent = sizes == 0
+        live = np.where(silent, self.table.low, sizes)
+        place = np.clip(self.table.place(live), -1, 1)
+        scales = self.table.scales(live)
+        beside: list[NDArray] = []
+        if self.table.zero is not None and self.table.at_zero is not None:
+            scales = np.where(silent, np.sqrt(self.table.at_zero)[:, None], scales)
+            beside = [silent[:, None], self.table.with_zero(sizes)[..., None]]
+        parts = [unit_rows(x, sizes), scales[..., None]]
         for factor in self.factors:
             basis = chebyshev.chebvander(place, factor.norms.shape[-1] - 1)
             parts += [basis, np.einsum("nq,rqp->rnp", basis, factor.norms)]
-        return tuple(np.ascontiguousarray(array, x.dtype) for array in parts)
+        return tuple(np.ascontiguousarray(array, x.dtype) for array in (*parts, *beside))
 
     def tile(self, rows: tuple, columns: tuple, *, same: bool) -> tuple[Array, Array]:
         """Compute NNGP and NTK between some rows and columns; ``same`` puts the exact diagonal on it."""
@@ -108,6 +126,7 @@ def _tile(rows, columns, angles, same: bool) -> tuple[Array, ...]:
     cosine, sine = cosines(rows[0], columns[0])
     place = 2 / jnp.pi * angle_of(sine, cosine) - 1
     kernels = []
+    beside = 2 + 2 * len(angles)  # what is known where some inputs are zero
     for k, series in enumerate(angles):
         scale = rows[1][k]
         weights = rows[3 + 2 * k]
@@ -118,6 +137,10 @@ def _tile(rows, columns, angles, same: bool) -> tuple[Array, ...]:
             flat = weights.shape[-1] == 1  # one node in the norm: a constant
             shape = shape + values * (weights[r, 0, 0] if flat else weights[r] @ basis.T)
         tile = scale * other.T * shape
+        if len(rows) > beside:
+            (silent, with_zero), (silent_too, zero_with) = rows[beside:], columns[beside:]
+            tile = jnp.where(silent > 0, zero_with[k].T, tile)
+            tile = jnp.where(silent_too.T > 0, with_zero[k], tile)
         kernels.append(symmetric(tile, scale[:, 0] ** 2) if same else tile)
     return tuple(kernels)
 

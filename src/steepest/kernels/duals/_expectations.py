@@ -38,9 +38,42 @@ def single_moments(activation: Activation, variances: Vector) -> tuple[Vector, V
             _compiled(form)(k, k, k, jnp.zeros_like(k)) if form else _single_of(activation)(k)
         )
         value, slope = (np.asarray(array)[: len(variances)] for array in (value, slope))
+    if not np.all(
+        variances
+    ):  # of a signal that is zero σ' is its value there, on no side of a kink
+        still, steepness = at_rest(activation)
+        value = np.where(variances == 0, still**2, value)
+        slope = np.where(variances == 0, steepness**2, slope)
     if any(jump for _, jump, _ in jumps(activation)):
         slope = np.full_like(value, np.nan)
     return value, slope
+
+
+@lru_cache
+def at_rest(activation: Activation) -> tuple[float, float]:
+    """Return σ(0) and σ'(0), as finite networks have them at a signal that is zero."""
+    with jax.ensure_compile_time_eval(), jax.enable_x64(True):
+        zero = jnp.zeros(())
+        return float(activation(zero)), float(activation.slope(zero))
+
+
+def single_means(activation: Activation, variances: Vector) -> tuple[Vector, Vector]:
+    """Compute ``E σ(z)`` and ``E σ'(z)`` (without jumps) under N(0, K), shape ``(n,)``, in float64."""
+    with jax.enable_x64(True):
+        arrays = _mean_of(activation)(padded(variances, 4))
+        value, slope = (np.asarray(array)[: len(variances)] for array in arrays)
+    still, steepness = at_rest(activation)
+    silent = variances == 0
+    return np.where(silent, still, value), np.where(silent, steepness, slope)
+
+
+@lru_cache
+def _mean_of(activation: Activation) -> Callable:
+    def one(k):
+        value = gaussian_mean(activation.function, k, activation.kinks).value
+        return value, gaussian_mean(activation.slope, k, activation.kinks).value
+
+    return jax.jit(lambda variances: jax.lax.map(one, variances, batch_size=64))
 
 
 @lru_cache
@@ -74,6 +107,10 @@ def pair_moments(
     Raises:
         UserError: where none of them meets the tolerance.
     """
+    silent = (variances[first] == 0) | (variances[second] == 0)
+    if silent.any():
+        pairs = first, second, covariances, roots
+        return _with_silence(activation, variances, silent, *pairs, tolerance)
     with jax.enable_x64(True):
         form = closed_form(activation)
         if form is not None:
@@ -85,6 +122,27 @@ def pair_moments(
                 return moments
         triples = np.stack([variances[first], variances[second], covariances], axis=1)
         return _quadrature(activation, triples, roots, tolerance)
+
+
+def _with_silence(
+    activation, variances, silent, first, second, covariances, roots, tolerance
+) -> Moments:
+    """Compute pairs of which one signal is zero, which is independent of every other, apart from the rest."""
+    means = single_means(activation, variances)
+    value, slope = (mean[first[silent]] * mean[second[silent]] for mean in means)
+    out = Moments(*(np.zeros(len(first)) for _ in range(4)))
+    rounding = 64 * np.finfo(float).eps
+    of_silent = Moments(value, slope, rounding * np.abs(value), rounding * np.abs(slope))
+    for whole, part in zip(out, of_silent, strict=True):
+        whole[silent] = part
+    live = ~silent
+    if live.any():
+        positive = np.where(variances > 0, variances, variances.max())
+        some = first[live], second[live], covariances[live], roots[live]
+        of_live = pair_moments(activation, positive, *some, tolerance)
+        for whole, part in zip(out, of_live, strict=True):
+            whole[live] = part
+    return out
 
 
 def _closed(pair, count: int) -> Moments:

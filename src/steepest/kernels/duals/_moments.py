@@ -12,11 +12,13 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
+from steepest.kernels._arguments import as_floats
 from steepest.kernels.duals._pair_mean import pair_means
 from steepest.nn.activations import (
     Activation,
     Elementwise,
     Estimate,
+    by_name,
     closed_form,
     determinant,
     gaussian_mean,
@@ -41,6 +43,7 @@ class MapJet(NamedTuple):
     second: Bounded
 
 
+@by_name
 def covariance_map(
     activation: Activation, covariance: Float[np.ndarray, "*batch 2 2"], tolerance: float = 1e-10
 ) -> MapJet:
@@ -84,6 +87,7 @@ def covariance_map(
     return MapJet(*shaped)
 
 
+@by_name
 def variance_map(activation: Activation, variance: Float[np.ndarray, "*batch"] | float) -> MapJet:
     """Compute the variance map ``K ↦ E σ(z)²``, z ~ N(0, K), with its first two derivatives.
 
@@ -98,7 +102,7 @@ def variance_map(activation: Activation, variance: Float[np.ndarray, "*batch"] |
     >>> [round(float(estimate.value), 9) for estimate in jet]
     [12.0, 12.0, 6.0]
     """
-    variance = np.asarray(variance, float)
+    variance = as_floats("variances", variance).astype(float)
     if not (np.isfinite(variance).all() and (variance > 0).all()):
         raise UserError(
             f"the variance map needs finite variances > 0, got {variance}; at 0 use one_sided_taylor"
@@ -132,7 +136,7 @@ def as_triples(covariance) -> np.ndarray:
     Raises:
         UserError: wrong shape, NaN, not symmetric, negative variance, indefinite.
     """
-    given = np.asarray(covariance, float)
+    given = as_floats("a covariance", covariance).astype(float)
     if given.shape[-2:] == (2, 2):
         if not np.allclose(given[..., 0, 1], given[..., 1, 0], rtol=1e-12, atol=0, equal_nan=True):
             raise UserError(

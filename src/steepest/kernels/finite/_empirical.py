@@ -5,13 +5,15 @@ from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from steepest.core.errors import UserError, nearest
+from steepest.kernels._arguments import as_floats, check_apply
 from steepest.kernels.finite._blocks import Inputs
 from steepest.kernels.finite._jacobian import jacobian_ntk
 from steepest.kernels.finite._layerwise import layerwise_ntk
-from steepest.kernels.finite._products import product_ntk
+from steepest.kernels.finite._products import output_of, product_ntk
 from steepest.kernels.finite._structured import structured_ntk
 from steepest.nn.layers import LayeredNetwork
 from steepest.nn.layers._masks import NO_POSITIONS, NO_SECOND_SET, as_mask
@@ -20,6 +22,9 @@ from steepest.nn.types import Network, Params
 
 Method = Literal["auto", "jacobian", "layerwise", "vectors"]
 Outputs = Literal["scalar", "trace", "all"]
+TOGETHER = 256  # examples of one batch in which it is looked for interactions
+ALONE = 8  # of them, by themselves
+ROUNDING = 1e3  # times the precision: what a batch changes by its order of summation
 METHODS = ("auto", "jacobian", "layerwise", "vectors")
 OUTPUTS = ("scalar", "trace", "all")
 
@@ -41,7 +46,7 @@ def empirical_ntk(
         network: a network, or its ``apply``, which maps parameters and inputs ``(n, …)`` to outputs ``(n,)`` or
             ``(n, k)``.
         params: any pytree.
-        x: inputs.
+        x: inputs; of a function that reads several arrays of each example a tuple or dict of them, as it takes them.
         other: the inputs x', by default x again.
         mask: of a ``network(...)`` of layers: which positions exist, True or False, shape ``(n, *space)``; by default
             all.
@@ -49,8 +54,9 @@ def empirical_ntk(
         method: ``"layerwise"`` sums over the layers of an ``mlp(...)`` or a ``network(...)`` and never holds the
             Jacobian of all of them; ``"jacobian"`` contracts the Jacobian leaf by leaf, in blocks of examples, so that
             memory stays bounded; ``"vectors"`` multiplies Θ with every unit vector, which needs least memory, and is
-            the only way that allows examples to interact, as in batch normalization. ``"auto"`` takes layerwise where
-            it can, else jacobian.
+            the only way that allows examples to interact, as in batch normalization: then f(x_i) is an output of the
+            whole batch. ``"auto"`` takes layerwise where it can; else vectors if outputs of some examples change when
+            others are left out (of a traced call this is not known), and jacobian if not.
         outputs: ``"scalar"`` for one output; with k outputs, ``"all"`` gives ⟨∇f_a(x_i), ∇f_b(x'_j)⟩ and
             ``"trace"`` its sum (not its mean) over a = b.
 
@@ -58,7 +64,8 @@ def empirical_ntk(
         Shape ``(n, m)``, or ``(n, k, m, k)`` for all outputs.
 
     Raises:
-        UserError: an unknown method or outputs; layerwise without layers; several outputs where one is expected; a
+        UserError: an unknown method or outputs; layerwise without layers; jacobian where examples interact; several
+            outputs where one is expected; outputs that are no array with a row an input; arrays of different length; a
             mask that is none of these positions, or of a network without positions.
 
     Source: Jacot, Gabriel and Hongler 2018; ORF 543, lecture 10/10.
@@ -67,14 +74,43 @@ def empirical_ntk(
     >>> empirical_ntk(linear, jnp.ones(2), jnp.array([[3.0, 4.0]])).tolist()
     [[25.0]]
     """
+    check_apply(network)
     for value, choices, what in (
         (method, METHODS, "method"),
         (outputs, OUTPUTS, "choice of outputs"),
     ):
         if value not in choices:
             raise UserError(f"there is no {what} {value!r}; {nearest(str(value), choices)}")
-    first, second = read_by(network, x, other, mask, other_mask)
+    if isinstance(x, (tuple, dict)) and not isinstance(network, (LayeredNetwork, Mlp)):
+        if mask is not None or other_mask is not None:
+            raise UserError(NO_POSITIONS)
+        network, first, second = _of_several(network, x, other)
+    else:
+        first, second = read_by(network, x, other, mask, other_mask)
     return kernel_of(network, params, first, second, method=method, outputs=outputs)
+
+
+def _of_several(
+    network: Network | Callable[..., Array], x: Any, other: Any
+) -> tuple[Callable[..., Array], Inputs, Inputs | None]:
+    """Return a function of the arrays that are read of each example, one argument each, and these arrays."""
+    apply = network.apply if isinstance(network, Network) else network
+    leaves, tree = jax.tree.flatten(x)
+    others, tree_of_other = jax.tree.flatten(x if other is None else other)
+    if tree != tree_of_other:
+        raise UserError(
+            f"both sets of inputs need the same arrays of each example, got {tree} and {tree_of_other}"
+        )
+    for arrays in (leaves, others):
+        counts = {np.shape(array)[:1] for array in arrays}
+        if len(counts) != 1 or () in counts:
+            raise UserError(
+                "several arrays of inputs need one row for each example in all of them, got shapes "
+                f"{', '.join(str(np.shape(array)) for array in arrays)}; stack the rows of one array to a matrix"
+            )
+    flat = lambda params, *arrays: apply(params, jax.tree.unflatten(tree, arrays))
+    first = tuple(jnp.asarray(leaf) for leaf in leaves)
+    return flat, first, None if other is None else tuple(jnp.asarray(leaf) for leaf in others)
 
 
 def kernel_of(
@@ -89,7 +125,7 @@ def kernel_of(
     """Compute the kernel of inputs that were checked, with masks beside them if there are any."""
     apply = network.apply if isinstance(network, Network) else network
     n = len(first[0])
-    shape = jax.eval_shape(apply, params, *first).shape
+    shape = _output_shape(apply, params, first)
     if outputs == "scalar" and shape not in ((n,), (n, 1)):
         raise UserError(
             f"a scalar kernel needs outputs of shape {(n,)}, got {shape}; try outputs='trace' or outputs='all'"
@@ -100,14 +136,88 @@ def kernel_of(
             "the layerwise kernel needs a network of mlp() or network(), not its apply; try method='jacobian'"
         )
     traced = outputs != "all"
-    if method == "vectors":
+    alone = layered or isinstance(network, Mlp)
+    interact = method != "vectors" and not alone and examples_interact(apply, params, first)
+    if interact and method == "jacobian":
+        raise UserError(
+            "outputs of some examples change when others are left out, as with batch normalization in training mode, "
+            "so that there is no Jacobian of each example alone; take method='vectors', the kernel of this batch, or "
+            "evaluation mode"
+        )
+    if method == "vectors" or interact:
         return product_ntk(apply, params, first, second, traced)
-    if method == "jacobian" or not (layered or isinstance(network, Mlp)):
+    if method == "jacobian" or not alone:
         return jacobian_ntk(apply, params, first, second, traced)
     if layered:
         return structured_ntk(apply, params, first, second, traced)
     assert isinstance(network, Mlp)
     return layerwise_ntk(network, params, first[0], None if second is None else second[0], traced)
+
+
+def _output_shape(apply: Callable[..., Array], params: Params, x: Inputs) -> tuple[int, ...]:
+    """Return the shape of the outputs.
+
+    Raises:
+        UserError: no array, or no row for each input.
+    """
+    out = output_of(apply, params, *x)
+    if not hasattr(out, "shape"):
+        raise UserError(
+            f"the network must return one array of outputs, got {type(out).__name__}; wrap it in a function that "
+            "returns the part that is meant"
+        )
+    if out.shape[:1] != (len(x[0]),):
+        raise UserError(
+            f"the network must return one row of outputs for each of the {len(x[0])} inputs, got shape {out.shape}"
+        )
+    return out.shape
+
+
+def examples_interact(apply: Callable[..., Array], params: Params, x: Inputs) -> bool:
+    """Tell whether outputs, or their derivative along a random direction, differ for some examples by themselves.
+
+    The derivative tells too where all outputs are zero, as those of a last layer that begins at zero. Of what is traced
+    nothing is known, and False is the answer.
+    """
+    leaves = jax.tree.leaves(params)
+    traced = any(isinstance(leaf, jax.core.Tracer) for leaf in (*leaves, *x))
+    if len(x[0]) < 2 or traced or not all(_is_real(leaf) for leaf in leaves):
+        return False
+    spread = lambda count, most: np.unique(np.linspace(0, count - 1, most).astype(int))
+    some = spread(len(x[0]), TOGETHER)
+    few = spread(len(some), ALONE)
+    batch = tuple(array[some] for array in x)
+    keys = jax.random.split(jax.random.key(0), len(leaves))
+    drawn = [
+        jax.random.normal(key, np.shape(leaf), leaf.dtype)
+        for key, leaf in zip(keys, map(jnp.asarray, leaves), strict=True)
+    ]
+    direction = jax.tree.unflatten(jax.tree.structure(params), drawn)
+    floats = jax.tree.map(jnp.asarray, params)
+    moved = lambda inputs: jax.jvp(lambda p: apply(p, *inputs), (floats,), (direction,))
+    alone = jax.vmap(lambda example: moved(tuple(array[None] for array in example)))
+    pairs = zip(moved(batch), alone(tuple(array[few] for array in batch)), strict=True)
+    for together, apart in pairs:
+        size = jnp.max(jnp.abs(together), initial=0.0)
+        same = jnp.isclose(
+            together[few], apart[:, 0], 0.0, ROUNDING * jnp.finfo(together.dtype).eps * size, True
+        )
+        if not bool(same.all()):
+            return True
+    return False
+
+
+def _is_real(leaf: Any) -> bool:
+    return jnp.issubdtype(jnp.asarray(leaf).dtype, jnp.floating)
+
+
+def _numbers(x: Any) -> np.ndarray:
+    """Return an array of numbers, whole ones as they are."""
+    try:
+        given = np.asarray(x)
+    except ValueError as trouble:
+        raise UserError(f"inputs must be one array of numbers: {trouble}") from None
+    return given if given.dtype.kind in "iubc" else as_floats("inputs", given)
 
 
 def read_by(
@@ -118,8 +228,16 @@ def read_by(
     Raises:
         UserError: a mask of a network without positions, of a second set that is not there, or of another shape.
     """
-    x = jnp.asarray(x)
-    other = None if other is None else jnp.asarray(other)
+    x = jnp.asarray(x if isinstance(x, jax.Array) else _numbers(x))
+    other = (
+        None
+        if other is None
+        else jnp.asarray(other if isinstance(other, jax.Array) else _numbers(other))
+    )
+    if isinstance(network, Network) and jnp.iscomplexobj(x):
+        raise UserError(f"this network reads real inputs, got {x.dtype}; give two columns")
+    if not x.ndim:
+        raise UserError("inputs need a row for each example, got one number; reshape it to (1, 1)")
     if mask is None and other_mask is None:
         return (x,), None if other is None else (other,)
     if not isinstance(network, LayeredNetwork):
@@ -139,4 +257,5 @@ def ntk_top(
 
     With the mean of ½(f − y)², descent on the linearized network is stable up to the step size 2 over it.
     """
-    return jnp.linalg.eigvalsh(empirical_ntk(network, params, x) / x.shape[0])[-1]
+    theta = empirical_ntk(network, params, x)
+    return jnp.linalg.eigvalsh(theta / len(theta))[-1]

@@ -17,8 +17,9 @@ from jaxtyping import Array, Float
 
 from steepest.core.compiling import compile_quickly
 from steepest.core.errors import UserError
+from steepest.kernels._arguments import as_count, as_floats, as_number
 from steepest.kernels.connected._recursion import check_variances, chi_parallel
-from steepest.nn.activations import Activation, gaussian_mean, homogeneous_slopes
+from steepest.nn.activations import Activation, by_name, gaussian_mean, homogeneous_slopes
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class FiniteWidth:
     mean_shift: Float[np.ndarray, " layers"]
 
 
+@by_name
 def finite_width(
     activation: Activation, c_w: float, c_b: float, start: float, widths: Sequence[int]
 ) -> FiniteWidth:
@@ -64,11 +66,11 @@ def finite_width(
     ([0.0, 0.15, 0.45], [0.0, 0.0, 0.0])
     """
     check_variances(c_w, c_b)
-    if not (math.isfinite(start) and start >= 0):
-        raise UserError(f"the first layer's variance must be a finite number ≥ 0, got {start}")
-    widths = tuple(widths)
-    if any(int(n) != n or n < 1 for n in widths):
-        raise UserError(f"widths must be positive whole numbers, got {widths}")
+    start = as_number("the first layer's variance", start, 0.0)
+    given = as_floats("widths", widths)
+    if given.ndim != 1:
+        raise UserError(f"widths are several whole numbers, one a hidden layer, got {widths!r}")
+    widths = [as_count("each of the widths", n, 1) for n in given]
     path = _finite_width(
         activation, c_w, c_b, jnp.asarray(start, float), jnp.asarray(widths, float)
     )
@@ -101,6 +103,7 @@ def _finite_width(activation, c_w, c_b, start, widths):
     return jax.tree.map(lambda one, later: jnp.append(one, later), first, path)
 
 
+@by_name
 def variance_curvature(
     activation: Activation, c_w: float, k: Float[Array, "*batch"] | float
 ) -> Float[Array, "*batch"]:
@@ -131,6 +134,7 @@ def _scaled_curvature(
     return jnp.where(k > 0, c_w / 4 * gaussian_mean(weighted, k, activation.kinks).value, 0.0)
 
 
+@by_name
 def homogeneous_kurtosis(activation: Activation, widths: Sequence[int]) -> float:
     """Return ``E z⁴/(3 (E z²)²)`` of the output of a scale-invariant network without biases, exact at every width.
 
@@ -154,6 +158,7 @@ def homogeneous_kurtosis(activation: Activation, widths: Sequence[int]) -> float
     return math.prod(1 + (6 * fourth / second**2 - 1) / n for n in widths)
 
 
+@by_name
 def recommended_width(
     activation: Activation, c_w: float, c_b: float, start: float, depth: int, accuracy: float
 ) -> int:
@@ -177,7 +182,8 @@ def recommended_width(
     >>> recommended_width(activation("relu"), 2.0, 0.0, 1.0, depth=8, accuracy=0.1)  # 5 · 8/0.1²
     4000
     """
-    if not 0 < accuracy < 1:
+    depth = as_count("depth", depth, 0)
+    if not 0 < as_number("accuracy", accuracy) < 1:
         raise UserError(f"accuracy is relative, between 0 and 1, got {accuracy}; try 0.1")
     # both corrections are proportional to 1/n
     unit = finite_width(activation, c_w, c_b, start, (1,) * depth)

@@ -1,12 +1,14 @@
 """Tangent kernels known only by their products with vectors."""
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from steepest.core.errors import UserError
+from steepest.kernels._arguments import as_count, check_apply, check_key
 from steepest.kernels.finite._blocks import Inputs
 from steepest.linalg import Eigenpairs, Operator, largest_eigenpairs
 from steepest.nn.types import Key, Network, Params
@@ -56,6 +58,20 @@ def product_ntk(
     return jnp.einsum("iaja->ij", whole) if traced else whole
 
 
+def output_of(apply: Callable[..., Any], params: Params, *x: Any) -> Any:
+    """Return shapes and dtypes of the outputs.
+
+    Raises:
+        UserError: the function does not take these parameters and inputs.
+    """
+    try:
+        return jax.eval_shape(apply, params, *x)
+    except (TypeError, ValueError, AttributeError, IndexError, KeyError) as trouble:
+        raise UserError(
+            f"the network does not take these parameters and inputs: {type(trouble).__name__}: {trouble}"
+        ) from trouble
+
+
 def _product(
     first: Callable[[Params], Array], second: Callable[[Params], Array], params: Params
 ) -> Callable[[Array], Array]:
@@ -100,8 +116,11 @@ def ntk_eigenpairs(
     >>> round(float(pairs.values[0]), 5)
     2.0
     """
+    check_apply(network)
+    check_key(key)
+    k = as_count("k", k, 0)
     apply = network.apply if isinstance(network, Network) else network
-    out = jax.eval_shape(apply, params, x)
+    out = output_of(apply, params, x)
     products = min(2 * k + 20, out.size) if products is None else products
     if not 1 <= k <= products <= out.size:
         raise UserError(
@@ -119,4 +138,4 @@ def _ntk_operator(apply: Apply, params: Params, x: Float[Array, "n d"]) -> Opera
     """Return Θ/n as an operator on flat vectors."""
     shape = jax.eval_shape(apply, params, x).shape
     times = ntk_product(apply, params, x)
-    return lambda v: times(v.reshape(shape)).reshape(-1) / len(x)
+    return lambda v: times(v.reshape(shape)).reshape(-1) / shape[0]

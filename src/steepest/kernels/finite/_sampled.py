@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from steepest.core.errors import UserError
+from steepest.kernels._arguments import check_key
 from steepest.kernels.finite._blocks import Inputs
 from steepest.kernels.finite._empirical import kernel_of, read_by
 from steepest.nn.types import Key, Network
@@ -65,6 +66,9 @@ def sampled_gram(
     >>> bool(abs(drawn.nngp[0, 0] - exact) < 4 * drawn.nngp_error[0, 0])
     True
     """
+    check_key(key)
+    if not isinstance(network, Network):
+        raise UserError(f"expected a network, as of mlp(...), got {type(network).__name__}")
     if count < 2:
         raise UserError(f"a standard error needs at least two networks, got count={count}")
     first, second = read_by(network, x, other, mask, other_mask)

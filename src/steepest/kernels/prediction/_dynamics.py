@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
+from steepest.kernels._arguments import as_floats
 
 Vector = NDArray[np.float64]
 
@@ -34,15 +35,21 @@ class Ensemble(NamedTuple):
 
 @dataclass(frozen=True)
 class KernelDynamics:
-    """The dynamics ``f' = −(1/n) Θ (f − y)`` of the risk ``(1/n) Σ ½(f(x_i) − y_i)²`` with a fixed kernel Θ.
+    """The dynamics ``f' = −(1/n) Θ (f − y)`` of the risk ``(1/n) Σ ½‖f(x_i) − y_i‖²`` with a fixed kernel Θ.
+
+    The risk is a mean over the n examples and a sum over outputs. Of a matrix ``(n, n)`` several outputs are columns
+    ``(n, k)``, each with this kernel by itself, as in infinitely wide networks. A kernel ``(n, k, n, k)`` couples them,
+    as that of a finite network; as a matrix ``(n k, n k)`` it would be read as n k examples, and times k times as long.
+    So are times of a risk that is a mean over outputs too, as in ``torch.nn.MSELoss`` (and half as long without the ½).
 
     Along the eigenvector v_k of Θ/n with eigenvalue λ_k, residuals are multiplied by exp(−λ_k t) under the flow, and
     by (1 − ηλ_k) in each step of descent. Make it with :func:`kernel_dynamics`.
 
     Attributes:
-        eigenvalues: λ of Θ/n, ascending, shape ``(n,)``.
-        vectors: eigenvectors in columns, shape ``(n, n)``.
+        eigenvalues: λ of Θ/n, ascending, shape ``(n,)``; ``(n k,)`` of a kernel that couples outputs.
+        vectors: eigenvectors in columns, a square matrix.
         resolution: eigenvalues up to this one cannot be told from zero, by the rounding of the kernel's entries.
+        coupled: k where the kernel couples outputs; None where it is a matrix.
 
     Source: ORF 543, lectures 10/10 and 10/31; Jacot, Gabriel and Hongler 2018; Lee et al. 2019.
     """
@@ -50,6 +57,12 @@ class KernelDynamics:
     eigenvalues: Vector
     vectors: Vector
     resolution: float = 0.0
+    coupled: int | None = None
+
+    @property
+    def points(self) -> int:
+        """Count the training points, n."""
+        return len(self.eigenvalues) // (self.coupled or 1)
 
     def largest_step(self, momentum: float = 0.0) -> float:
         """Return 2(1 + β)/λ_max, above which descent with momentum β diverges; infinite for a kernel of zero.
@@ -119,14 +132,16 @@ class KernelDynamics:
         return Progress(powers[..., 0, :2].sum(-1), powers[..., 0, 2])
 
     def train(self, progress: Progress, targets: Vector, start: Vector | float = 0.0) -> Vector:
-        """Return outputs on the training points, ``y + V left Vᵀ (f_0 − y)``, shape ``(T, n)``.
+        """Return outputs on the training points, ``y + V left Vᵀ (f_0 − y)``, shape ``(T, n)`` or ``(T, n, k)``.
 
         Raises:
-            UserError: targets or start that are not one finite number for each training point.
+            UserError: targets or start that are not finite numbers for each training point and output.
         """
-        targets = self._one_each("targets", targets)
-        start = self._one_each("outputs at the start", start)
-        return targets + (progress.left * (self.vectors.T @ (start - targets))) @ self.vectors.T
+        _check_progress(progress)
+        targets, start = self._both(targets, start)
+        missing = self.vectors.T @ self._columns(start - targets)
+        moved = np.einsum("ij,tj,jc->tic", self.vectors, progress.left, missing, optimize=True)
+        return targets + moved.reshape(len(progress.left), *targets.shape)
 
     def test(
         self,
@@ -136,24 +151,34 @@ class KernelDynamics:
         start: Vector | float = 0.0,
         at: Vector | float = 0.0,
     ) -> Vector:
-        """Return outputs on other points, ``f_0(x) + (1/n) Θ(x, X) V gained Vᵀ (y − f_0)``, shape ``(T, m)``.
+        """Return outputs on other points, ``f_0(x) + (1/n) Θ(x, X) V gained Vᵀ (y − f_0)``: ``(T, m)``, ``(T, m, k)``.
 
         Args:
             progress: of the training.
-            cross: Θ between those points and the training points, shape ``(m, n)``.
-            targets: y, shape ``(n,)``.
-            start: outputs f_0 on the training points at initialization, shape ``(n,)``.
-            at: outputs on the other points at initialization, shape ``(m,)``.
+            cross: Θ between those points and the training points, shape ``(m, n)``, or ``(m, k, n, k)`` of coupled
+                outputs.
+            targets: y, shape ``(n,)`` or ``(n, k)``.
+            start: outputs f_0 on the training points at initialization, of the same shape.
+            at: outputs on the other points at initialization, shape ``(m,)`` or ``(m, k)``.
 
         Raises:
-            UserError: targets or start that are not one finite number for each training point, a cross kernel of
-                another shape.
+            UserError: targets or start that are not finite numbers for each training point and output, a cross kernel
+                or outputs on other points of another shape.
         """
-        targets = self._one_each("targets", targets)
-        start = self._one_each("outputs at the start", start)
+        _check_progress(progress)
+        targets, start = self._both(targets, start)
         cross = self._across(cross)
-        residual = self.vectors.T @ (targets - start)
-        return at + (progress.gained * residual) @ (cross @ self.vectors).T / len(self.eigenvalues)
+        residual = self.vectors.T @ self._columns(targets - start)
+        reached = np.einsum(
+            "ij,tj,jc->tic", cross @ self.vectors, progress.gained, residual, optimize=True
+        )
+        shape = (len(cross) // (self.coupled or 1), *targets.shape[1:])
+        at = np.asarray(at, float)
+        if at.shape not in ((), shape):
+            raise UserError(
+                f"outputs on other points at the start: expected shape {shape}, got {_shown(at)}"
+            )
+        return at + reached.reshape(len(progress.gained), *shape) / self.points
 
     def outputs(self, progress: Progress, kernel: Vector, start: Vector, targets: Vector) -> Vector:
         """Return outputs of many networks on training and other points, each from its own start, ``(..., T, n + m)``.
@@ -167,6 +192,7 @@ class KernelDynamics:
         Raises:
             UserError: arrays that do not fit together.
         """
+        self._need_single("outputs")
         kernel = self._across(kernel)
         start = np.asarray(start, float)
         n = len(self.eigenvalues)
@@ -202,7 +228,12 @@ class KernelDynamics:
         Source: Lee et al. 2019, equations 14 to 16, there for the flow.
         """
         n = len(self.eigenvalues)
-        targets = self._one_each("targets", targets)
+        self._need_single("ensemble")
+        targets = np.broadcast_to(self._one_each("targets", targets), (n,))
+        if targets.ndim != 1:
+            raise UserError(
+                f"ensemble takes one column of targets at a time, got shape {targets.shape}"
+            )
         nngp = np.asarray(nngp, float)
         cross = None if cross is None else self._across(cross)
         size = n if cross is None else n + len(cross)
@@ -227,17 +258,52 @@ class KernelDynamics:
         return Ensemble(np.stack(means), np.stack(covariances))
 
     def _one_each(self, name: str, values: Vector | float) -> Vector:
-        values = np.asarray(values, float)
-        n = len(self.eigenvalues)
-        if values.shape not in ((), (n,)) or not np.isfinite(values).all():
+        values = as_floats(name, values).astype(float)
+        n = self.points
+        if self.coupled:
+            fits = values.shape in ((), (n, self.coupled))
+            wanted = f"shape ({n}, {self.coupled}), a row for each training point"
+        else:
+            fits = values.ndim == 0 or (values.ndim < 3 and len(values) == n and values.size > 0)
+            wanted = f"{n} finite numbers, one for each training point, or a row for each of them"
+        if not fits or not np.isfinite(values).all():
+            raise UserError(f"{name}: expected {wanted}, got {_shown(values)}")
+        return values
+
+    def _both(self, targets: Vector | float, start: Vector | float) -> tuple[Vector, Vector]:
+        """Return targets and outputs at the start, of one shape."""
+        targets = self._one_each("targets", targets)
+        start = self._one_each("outputs at the start", start)
+        if targets.ndim and start.ndim and targets.shape != start.shape:
             raise UserError(
-                f"{name}: expected {n} finite numbers, one for each training point, got {_shown(values)}"
+                f"outputs at the start: expected shape {targets.shape}, as targets have, got {_shown(start)}"
             )
-        return np.broadcast_to(values, (n,))
+        shape = max(targets.shape, start.shape, key=len)
+        if not shape:
+            shape = (self.points, self.coupled) if self.coupled else (self.points,)
+        return np.broadcast_to(targets, shape), np.broadcast_to(start, shape)
+
+    def _columns(self, values: Vector) -> Vector:
+        """Return one column for each output that has the kernel for itself; coupled ones are one."""
+        return values.reshape(len(self.eigenvalues), -1)
+
+    def _need_single(self, name: str) -> None:
+        if self.coupled:
+            raise UserError(
+                f"{name} takes kernels of one output, and this one couples {self.coupled}; use train and test for each "
+                "network"
+            )
 
     def _across(self, cross: Vector) -> Vector:
-        cross = np.asarray(cross, float)
+        cross = as_floats("the cross kernel", cross).astype(float)
         n = len(self.eigenvalues)
+        if self.coupled:
+            if cross.shape[1:] != (self.coupled, self.points, self.coupled):
+                raise UserError(
+                    f"the cross kernel of coupled outputs has shape (m, {self.coupled}, {self.points}, "
+                    f"{self.coupled}), got {_shown(cross)}"
+                )
+            cross = cross.reshape(-1, n)
         if cross.ndim != 2 or cross.shape[1] != n or not np.isfinite(cross).all():
             raise UserError(
                 f"the cross kernel has a row for each other point and a column for each of the {n} training points, "
@@ -249,6 +315,10 @@ class KernelDynamics:
 def kernel_dynamics(ntk: Vector) -> KernelDynamics:
     """Decompose a kernel over the training points, which gives its dynamics in closed form.
 
+    Args:
+        ntk: Θ, shape ``(n, n)``, of one output or of several that each have it; or ``(n, k, n, k)`` of k outputs that
+            it couples, as ``empirical_ntk(..., outputs="all")`` gives it.
+
     Raises:
         UserError: not a finite symmetric matrix, or one that is not positive semidefinite.
 
@@ -259,18 +329,23 @@ def kernel_dynamics(ntk: Vector) -> KernelDynamics:
     >>> dynamics.train(step, np.array([1.0, 1.0])).round(6).tolist()  # beyond 1/λ_max it overshoots
     [[1.9, 1.9], [0.19, 0.19]]
     """
-    ntk = np.asarray(ntk)
-    precision = np.finfo(ntk.dtype if ntk.dtype == np.float32 else np.float64).eps
+    ntk = as_floats("a kernel", ntk)
+    precision = np.finfo(ntk.dtype).eps
     ntk = ntk.astype(float)
+    coupled = None
+    if ntk.ndim == 4 and ntk.shape[:2] == ntk.shape[2:]:
+        coupled = ntk.shape[1]
+        ntk = ntk.reshape(ntk.shape[0] * coupled, -1)
     if ntk.ndim != 2 or ntk.shape[0] != ntk.shape[1] or not ntk.size or not np.isfinite(ntk).all():
         raise UserError(
-            f"dynamics need a finite square kernel matrix over the training points, got {_shown(ntk)}"
+            f"dynamics need a finite square kernel matrix over the training points, or (n, k, n, k) of k outputs, got "
+            f"{_shown(ntk)}"
         )
     if not np.allclose(ntk, ntk.T, rtol=1e-5, atol=1e-6 * np.abs(ntk).max()):
         raise UserError(
             "dynamics need a symmetric kernel matrix over the training points; pass the cross kernel to test()"
         )
-    eigenvalues, vectors = np.linalg.eigh((ntk + ntk.T) / (2 * len(ntk)))
+    eigenvalues, vectors = np.linalg.eigh((ntk + ntk.T) / (2 * len(ntk) / (coupled or 1)))
     floor = -1e-5 * eigenvalues[-1]
     if not eigenvalues[0] >= floor:
         raise UserError(
@@ -278,7 +353,15 @@ def kernel_dynamics(ntk: Vector) -> KernelDynamics:
             "semidefinite; check that all entries come from one kernel, and compute it in float64"
         )
     resolution = max(len(ntk) * precision * float(eigenvalues[-1]), 0.0)
-    return KernelDynamics(np.maximum(eigenvalues, 0.0), vectors, resolution)
+    return KernelDynamics(np.maximum(eigenvalues, 0.0), vectors, resolution, coupled)
+
+
+def _check_progress(progress: Progress) -> None:
+    if not isinstance(progress, Progress):
+        raise UserError(
+            f"expected the progress of a training, got {type(progress).__name__}; take flow(times) or "
+            "descent(lr, steps)"
+        )
 
 
 def _check_momentum(momentum: float) -> None:

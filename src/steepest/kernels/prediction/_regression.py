@@ -12,6 +12,7 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
+from steepest.kernels._arguments import as_floats
 from steepest.kernels.prediction._solve import (
     TOLERANCE,
     Factor,
@@ -75,14 +76,14 @@ class GaussianProcess:
 
     Attributes:
         gram: K of the training inputs.
-        noise: variance of the noise.
+        noise: variance of the noise, one number or one for each training input.
         solution: α = (K + noise)⁻¹ y, and how well it solves its equations.
         factor: of K + noise; None for a matrix that is not in memory, where each variance is solved for.
         log_likelihood: log p(y) of each column of targets, shape ``(*k)``; None without a factor.
     """
 
     gram: Any
-    noise: float
+    noise: float | Float[np.ndarray, " n"]
     solution: Solution
     factor: Factor | None
     log_likelihood: Float[np.ndarray, "*k"] | None
@@ -136,7 +137,11 @@ class GaussianProcess:
 
 
 def gaussian_process(
-    gram: Any, targets: Float[np.ndarray, "n *k"], noise: float, *, tolerance: float = TOLERANCE
+    gram: Any,
+    targets: Float[np.ndarray, "n *k"],
+    noise: float | Float[np.ndarray, " n"],
+    *,
+    tolerance: float = TOLERANCE,
 ) -> GaussianProcess:
     """Condition a Gaussian process with mean zero and this kernel on y = f(x) + N(0, noise).
 
@@ -147,7 +152,8 @@ def gaussian_process(
     Args:
         gram: K of the training inputs.
         targets: y, one column or several.
-        noise: variance of the noise, ≥ 0.
+        noise: variance of the noise, ≥ 0; of a matrix in memory also one for each training input, shape ``(n,)``. Where
+            columns of targets have different noise take one column at a time.
         tolerance: of the residual relative to ‖y‖.
 
     Raises:
@@ -162,7 +168,7 @@ def gaussian_process(
     >>> round(float(posterior.log_likelihood), 6)
     -3.781024
     """
-    gram, y = as_system(gram, targets, noise)
+    gram, y, noise = as_system(gram, targets, noise)
     if not isinstance(gram, np.ndarray):
         return GaussianProcess(
             gram, noise, solve(gram, targets, noise, tolerance=tolerance), None, None
@@ -183,7 +189,7 @@ def _across(cross: Any, coefficients: NDArray) -> NDArray:
 
 
 def _checked(cross: Any, n: int) -> NDArray:
-    cross = np.asarray(cross)
+    cross = as_floats("kernels between new and training inputs", cross)
     if cross.ndim != 2 or cross.shape[1] != n:
         raise UserError(
             f"kernels between new inputs and the {n} training inputs have shape (m, {n}), got {cross.shape}"

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
+from steepest.kernels._arguments import as_floats
 from steepest.kernels._gram import blocks
 from steepest.kernels.prediction._conjugate import Preconditioner, conjugate_gradients
 from steepest.kernels.prediction._diagnosis import ROUNDING, asymmetry, diagnose
@@ -70,7 +71,7 @@ class Factor:
 def solve(
     gram: Any,
     targets: Float[np.ndarray, "n *k"],
-    regularization: float = 0.0,
+    regularization: float | Float[np.ndarray, " n"] = 0.0,
     *,
     method: Literal["auto", "cholesky", "cg"] = "auto",
     tolerance: float = TOLERANCE,
@@ -86,7 +87,8 @@ def solve(
         gram: K, a symmetric array, or what has ``shape``, ``dtype`` and ``matvec``, such as ``tiled_gram(...).ntk``;
             with ``diagonal()`` and ``rows(indices)`` it is preconditioned.
         targets: y, one column or several.
-        regularization: λ ≥ 0, added to the diagonal as it is (not times n).
+        regularization: λ ≥ 0, added to the diagonal as it is (not times n): one number, or by Cholesky also one for
+            each input.
         method: ``"auto"`` is Cholesky for arrays and conjugate gradients for everything else.
         tolerance: of the residual relative to ‖y‖.
 
@@ -97,58 +99,74 @@ def solve(
     >>> solution.coefficients.round(6).tolist(), solution.converged, round(solution.log_determinant, 6)
     ([1.125, -0.375], True, 2.079442)
     """
-    gram, y = as_system(gram, targets, regularization)
+    gram, y, regularization = as_system(gram, targets, regularization)
     if method not in ("auto", "cholesky", "cg"):
         raise UserError(f"method is 'auto', 'cholesky' or 'cg', got {method!r}")
     array = isinstance(gram, np.ndarray)
     if method == "cholesky" and not array:
         raise UserError("Cholesky needs the matrix in memory; pass gram.toarray(), or method='cg'")
     run = _conjugate if method == "cg" or not array else _cholesky
+    if run is _conjugate and np.ndim(regularization):
+        raise UserError(
+            "conjugate gradients need one regularization for all inputs; for one each take an array in memory, as "
+            "gram.toarray(), and Cholesky"
+        )
     solution = run(gram, y, regularization, tolerance)
     return solution._replace(coefficients=solution.coefficients.reshape(np.shape(targets)))
 
 
 def as_system(
-    gram: Any, targets: NDArray, regularization: float
-) -> tuple[Any, Float[np.ndarray, "n k"]]:
-    """Return K, in floats if it is an array, and y with columns; both checked.
+    gram: Any, targets: NDArray, regularization: Any
+) -> tuple[Any, Float[np.ndarray, "n k"], Any]:
+    """Return K, in floats if it is an array, y with columns, and λ, a number or one for each input; all checked.
 
     Raises:
-        UserError: shapes, NaN, asymmetry, a negative λ.
+        UserError: shapes, NaN, complex numbers, asymmetry, a negative λ.
     """
     if not hasattr(gram, "matvec"):
-        gram = np.asarray(gram)
-        gram = gram if gram.dtype in (np.float32, np.float64) else gram.astype(float)
+        gram = as_floats("a Gram matrix", gram)
     if (
         len(gram.shape) != 2
+        or not gram.shape[0]
         or gram.shape[0] != gram.shape[1]
         or not getattr(gram, "symmetric", True)
     ):
         raise UserError(
             f"a Gram matrix of one set of inputs is square and symmetric, got shape {tuple(gram.shape)}"
         )
-    y = np.asarray(targets, float)
+    y = as_floats("targets", targets).astype(float)
     if y.ndim not in (1, 2) or len(y) != gram.shape[0]:
         raise UserError(
             f"targets need one row for each of the {gram.shape[0]} inputs, got shape {y.shape}"
         )
     if not np.isfinite(y).all():
         raise UserError("targets must be finite; drop the rows that are not")
-    if not (np.isfinite(regularization) and regularization >= 0):
-        raise UserError(f"the regularization must be a number ≥ 0, got {regularization}")
+    regularization = _checked_regularization(regularization, len(y))
     if isinstance(gram, np.ndarray) and not (
         all(np.isfinite(gram[i]).all() for i in blocks(len(gram), 512))
     ):
         raise UserError(str(diagnose(gram)))
     if isinstance(gram, np.ndarray) and asymmetry(gram):
         raise UserError(str(diagnose(gram)))
-    return gram, y.reshape(len(y), -1)
+    return gram, y.reshape(len(y), -1), regularization
+
+
+def _checked_regularization(regularization: Any, n: int) -> Any:
+    values = as_floats("the regularization", regularization).astype(float)
+    if values.shape not in ((), (n,)):
+        raise UserError(
+            f"the regularization, or noise, is one number ≥ 0 or one for each of the {n} inputs, got shape "
+            f"{values.shape}; for one of each output solve for a column of targets at a time"
+        )
+    if not (np.isfinite(values).all() and (values >= 0).all()):
+        raise UserError(f"the regularization must be a finite number ≥ 0, got {values.min()}")
+    return values if values.ndim else float(values)
 
 
 def decompose(
     gram: Float[np.ndarray, "n n"],
     y: Float[np.ndarray, "n k"],
-    regularization: float,
+    regularization: Any,
     tolerance: float,
 ) -> tuple[Factor, Solution]:
     """Factor K + λ in float64 and solve by it, for what ``as_system`` returned.
@@ -169,7 +187,7 @@ def decompose(
     return factor, solution
 
 
-def _factor(gram: NDArray, regularization: float, dtype: Any) -> Factor:
+def _factor(gram: NDArray, regularization: Any, dtype: Any) -> Factor:
     shifted = np.array(
         gram, dtype, order="C"
     ).T  # symmetric: the transpose is in the order that LAPACK wants
@@ -177,12 +195,13 @@ def _factor(gram: NDArray, regularization: float, dtype: Any) -> Factor:
     return Factor(scipy.linalg.cholesky(shifted, lower=True, overwrite_a=True, check_finite=False))
 
 
-def _why(gram: Any, regularization: float, quotient: float | None = None) -> str:
-    diagnosis = diagnose(gram, None if quotient is None else quotient - regularization)
-    return f"{diagnosis} (got {regularization:g})" if regularization else str(diagnosis)
+def _why(gram: Any, regularization: Any, quotient: float | None = None) -> str:
+    least = float(np.min(regularization))
+    diagnosis = diagnose(gram, None if quotient is None else quotient - least)
+    return f"{diagnosis} (got {least:g})" if least else str(diagnosis)
 
 
-def _cholesky(gram: NDArray, y: NDArray, regularization: float, tolerance: float) -> Solution:
+def _cholesky(gram: NDArray, y: NDArray, regularization: Any, tolerance: float) -> Solution:
     if gram.dtype == np.float32:
         try:
             solution = _refined(
@@ -196,7 +215,7 @@ def _cholesky(gram: NDArray, y: NDArray, regularization: float, tolerance: float
 
 
 def _refined(
-    factor: Factor, gram: NDArray, y: NDArray, regularization: float, tolerance: float
+    factor: Factor, gram: NDArray, y: NDArray, regularization: Any, tolerance: float
 ) -> Solution:
     """Refine iteratively: corrections by the factor, residuals in float64, as long as they halve."""
     times = _product(gram, regularization)
@@ -269,7 +288,7 @@ def _conjugate(gram: Any, y: NDArray, regularization: float, tolerance: float) -
     return Solution(c, error, done, "cg", None, error <= tolerance)
 
 
-def _product(gram: Any, regularization: float, dtype: Any = float) -> Callable[[NDArray], NDArray]:
+def _product(gram: Any, regularization: Any, dtype: Any = float) -> Callable[[NDArray], NDArray]:
     """Return v ↦ (K + λ) v, multiplied in a dtype; a float32 array is widened a few rows at a time."""
 
     def array(v: NDArray) -> NDArray:
@@ -278,9 +297,8 @@ def _product(gram: Any, regularization: float, dtype: Any = float) -> Callable[[
         return np.concatenate([gram[i].astype(v.dtype) @ v for i in blocks(len(gram), 512)])
 
     plain = array if isinstance(gram, np.ndarray) else gram.matvec
-    return lambda v: (
-        plain(v.astype(dtype, copy=False)).astype(float, copy=False) + regularization * v
-    )
+    shift = np.reshape(regularization, (-1, 1)) if np.ndim(regularization) else regularization
+    return lambda v: plain(v.astype(dtype, copy=False)).astype(float, copy=False) + shift * v
 
 
 def _relative(left: NDArray, y: NDArray) -> float:

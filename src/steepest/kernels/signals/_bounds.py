@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import ArrayLike
 
 from steepest.core.errors import UserError
+from steepest.kernels._arguments import as_count, as_floats, as_number
 
 
 def bernstein_tail(
@@ -43,7 +44,11 @@ def bernstein_radius(
     >>> float(bernstein_tail(bernstein_radius(0.05, 8, 0.3, 0.1), 8, 0.3, 0.1).round(12))
     0.05
     """
-    if not 0 < probability <= 2 * inputs:
+    inputs = as_count("inputs", inputs, 1)
+    variance, largest = as_floats("variance", variance), as_floats("largest", largest)
+    if not ((variance >= 0).all() and (largest >= 0).all()):
+        raise UserError("variance and largest are bounds of norms, at least 0 and finite")
+    if not 0 < as_number("a failure probability", probability) <= 2 * inputs:
         raise UserError(f"a failure probability lies between 0 and 1, got {probability}")
     log = math.log(2 * inputs / probability)
     linear = np.asarray(largest) * log / 3

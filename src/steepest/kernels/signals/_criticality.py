@@ -13,7 +13,13 @@ from scipy.optimize import brentq
 from steepest.core.compiling import compile_quickly
 from steepest.core.precision import arithmetic
 from steepest.kernels.connected._recursion import chi_parallel, chi_perpendicular
-from steepest.nn.activations import Activation, gaussian_mean, homogeneous_slopes, one_sided_taylor
+from steepest.nn.activations import (
+    Activation,
+    by_name,
+    gaussian_mean,
+    homogeneous_slopes,
+    one_sided_taylor,
+)
 
 VARIANCES = np.geomspace(1e-6, 1e4, 241)  # where roots are looked for
 
@@ -50,6 +56,7 @@ class Criticality:
     decay_power: int = 1
 
 
+@by_name
 @arithmetic(double=True)
 def criticality(activation: Activation) -> Criticality:
     """Solve ``K* = C_b + C_W E σ²``, ``χ∥ = 1``, ``χ⊥ = 1`` for ``(C_b, C_W, K*)``, for any activation.

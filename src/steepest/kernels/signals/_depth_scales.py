@@ -10,11 +10,11 @@ import numpy as np
 from scipy.optimize import brentq
 
 from steepest.core.compiling import compile_quickly
-from steepest.core.errors import UserError
 from steepest.core.precision import arithmetic
+from steepest.kernels._arguments import as_number
 from steepest.kernels.connected._recursion import check_variances, dual, pair_mean
 from steepest.kernels.signals._criticality import VARIANCES, cleaned, grid_roots, moments
-from steepest.nn.activations import Activation, homogeneous_slopes
+from steepest.nn.activations import Activation, by_name, homogeneous_slopes
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,7 @@ class DepthScales:
         return _depth_scale(self.chi_correlation)
 
 
+@by_name
 @arithmetic(double=True)
 def depth_scales(activation: Activation, c_w: float, c_b: float, start: float = 1.0) -> DepthScales:
     """Find fixed variance, fixed correlation, slopes and depth scales ``ξ = −1/log χ`` of any ``(C_W, C_b)``.
@@ -71,8 +72,7 @@ def depth_scales(activation: Activation, c_w: float, c_b: float, start: float = 
     (True, 0.0)
     """
     check_variances(c_w, c_b)
-    if not start > 0:
-        raise UserError(f"The variance to start from must be positive, got {start}.")
+    start = as_number("the variance to start from", start, 0.0, above=True)
     k = _fixed_variance(activation, c_w, c_b, start)
     # scale-invariant slopes depend on no K
     if math.isfinite(k) or homogeneous_slopes(activation) is not None:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from steepest.core.errors import UserError
+from steepest.kernels._arguments import as_floats
 from steepest.kernels.duals._expectations import Vector
 from steepest.kernels.finite._finite_width import finite_width
 from steepest.kernels.signals._criticality import Criticality, criticality
@@ -93,12 +94,15 @@ def phase_diagram(sigma: str | Activation, c_w: Vector, c_b: Vector) -> PhaseDia
     """
     sigma = activation(sigma)
     rows = []
-    for w in np.atleast_1d(c_w):
-        for b in np.atleast_1d(c_b):
+    c_w, c_b = (as_floats(name, values).ravel() for name, values in (("c_w", c_w), ("c_b", c_b)))
+    if not (c_w.size and c_b.size and np.isfinite(c_w).all() and np.isfinite(c_b).all()):
+        raise UserError("a diagram needs at least one c_w and one c_b, all of them finite")
+    for w in c_w:
+        for b in c_b:
             try:
                 s = depth_scales(sigma, float(w), float(b))
                 rows.append((s.k_star, s.chi_perpendicular, s.correlation, s.xi_correlation))
             except UserError:
                 rows.append((math.nan,) * 4)
-    shape = (len(np.atleast_1d(c_w)), len(np.atleast_1d(c_b)))
+    shape = (len(c_w), len(c_b))
     return PhaseDiagram(*(np.array(column).reshape(shape) for column in zip(*rows, strict=True)))

@@ -5,6 +5,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from steepest.core.errors import UserError
+from steepest.kernels._arguments import as_number
 
 
 def planar_inputs(
@@ -21,10 +22,16 @@ def planar_inputs(
     >>> (0.5 + 1.0 * x @ x.T / 2).round(6).tolist()
     [[2.0, 0.5], [0.5, 2.0]]
     """
-    if not variance >= c_b or c_w <= 0:
+    variance = as_number("the variance", variance, 0.0)
+    c_w = as_number("c_w", c_w, 0.0, above=True)
+    c_b = as_number("c_b", c_b, 0.0)
+    if not variance >= c_b:
         raise UserError(
             f"no input has first-layer variance {variance} with C_b = {c_b} and C_W = {c_w}"
         )
+    for place in polar:
+        if np.shape(place) != (2,):
+            raise UserError(f"an input is placed by (relative length, angle), got {place!r}")
     length = np.sqrt((variance - c_b) / c_w * 2)
     directions = np.array([[r * np.cos(angle), r * np.sin(angle)] for r, angle in polar])
     return jnp.asarray(length * directions)

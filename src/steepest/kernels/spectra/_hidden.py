@@ -16,11 +16,12 @@ from jaxtyping import Array, ArrayLike, Float
 
 from steepest.core.errors import UserError
 from steepest.kernels.duals._pair_mean import pair_mean
-from steepest.nn.activations import Activation, Estimate, closed_form, gaussian_mean
+from steepest.nn.activations import Activation, Estimate, by_name, closed_form, gaussian_mean
 
 # ---------------------------------------------------------------------------------------------- the two kernels
 
 
+@by_name
 def hidden_kernel(activation: Activation, inputs: Float[Array, "m d"]) -> Estimate:
     """Compute ``E σ(w·x_i) σ(w·x_j)`` for ``w ~ N(0, I)``, the hidden-feature kernel, with a bound on its error.
 
@@ -60,6 +61,7 @@ def _hidden_kernel(activation: Activation, inputs: Float[Array, "m d"]) -> Estim
     return Estimate(kernel.value, kernel.error + rounding)
 
 
+@by_name
 def first_layer_kernel(activation: Activation, inputs: Float[Array, "m d"]) -> Float[Array, "m m"]:
     """Compute ``x_i·x_j E σ'(w·x_i) σ'(w·x_j)``, ``w ~ N(0, I)``, the first layer's kernel with ``E a² = 1``.
 
@@ -97,6 +99,7 @@ def _over_pairs(activation: Activation, order: int, inputs: Float[Array, "m d"])
     )
 
 
+@by_name
 def sampled_hidden_kernel(
     activation: Activation, inputs: Float[Array, "m d"], weights: Float[Array, "n d"]
 ) -> Float[Array, "m m"]:
@@ -110,6 +113,7 @@ def sampled_hidden_kernel(
     return features.T @ features / weights.shape[0]
 
 
+@by_name
 def sampled_first_layer_kernel(
     activation: Activation,
     inputs: Float[Array, "m d"],
@@ -151,6 +155,7 @@ _DEGREES = {
 }
 
 
+@by_name
 def hermite_degrees(activation: Activation) -> tuple[float, float]:
     """Return the largest even and odd j for which the Hermite coefficient ``σ_j = E σ(z) h_j(z)`` is not zero.
 

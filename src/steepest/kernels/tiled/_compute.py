@@ -80,7 +80,7 @@ def tiled_gram(
 
     Args:
         limit: of ``mlp(...).limit()``, or of ``network(...).limit()`` of ``steepest.nn.layers``.
-        x: inputs, one a row, none of them zero; may be memory-mapped.
+        x: inputs, one a row; may be memory-mapped.
         folder: where the tiles go: empty, new, or the one of an interrupted call.
         other: a second set; without it only the tiles on and above the diagonal are computed.
         mask: of a network of layers: which positions exist, as for ``gram``; it is stored beside the inputs.

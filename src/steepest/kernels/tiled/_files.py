@@ -154,7 +154,8 @@ def load_way(folder: Path) -> Way:
         nngp = Factors(stored["nngp_norms"], stored["nngp_angles"])
         ntk = Factors(stored["ntk_norms"], stored["ntk_angles"]) if "ntk_norms" in stored else None
         low, high, error = (float(stored[name]) for name in ("low", "high", "error"))
-        return Tabulated(Table(low, high, nngp, ntk, stored["diagonal"], error))
+        zero, at_zero = (stored.get(name) for name in ("zero", "at_zero"))
+        return Tabulated(Table(low, high, nngp, ntk, stored["diagonal"], error, zero, at_zero))
 
 
 def way_trouble(folder: Path) -> str | None:

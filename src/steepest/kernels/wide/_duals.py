@@ -18,7 +18,7 @@ from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
-from steepest.kernels.duals._expectations import hermite_coefficients, single_moments
+from steepest.kernels.duals._expectations import at_rest, hermite_coefficients, single_moments
 from steepest.nn.activations import (
     Activation,
     DualForm,
@@ -83,11 +83,13 @@ class ScaleInvariant:
     Attributes:
         left: a₋.
         right: a₊.
-        empty: whether some variances are zero, at positions where no signal arrives.
+        still: σ'(0), which finite networks have at positions where no signal arrives.
+        empty: whether some variances are zero, at such positions.
     """
 
     left: float
     right: float
+    still: float
     empty: bool
 
     @property
@@ -103,7 +105,7 @@ class ScaleInvariant:
     def singles(self, variances: NDArray[np.float64]) -> Singles:
         """Return expectations at single positions."""
         square = (self.left**2 + self.right**2) / 2
-        live = np.where(variances > 0, square, self.left**2)
+        live = np.where(variances > 0, square, self.still**2)
         # a line has no corner
         curvature = np.full_like(variances, np.inf if self.size else 0.0)
         return Singles(square * variances, live, curvature, self.mean(variances, np))
@@ -136,7 +138,7 @@ class ScaleInvariant:
         return [*sides, xp.where(live, 1.0, 0.0)] if self.empty else sides
 
     def pair(self, k: Array, one: list[Array], two: list[Array]) -> tuple[Array, Array]:
-        """Compute ``E σ(u)σ(v)`` and ``E σ'(u)σ'(v)``; where σ is constant zero its slope is that from the left."""
+        """Compute ``E σ(u)σ(v)`` and ``E σ'(u)σ'(v)``."""
         rho = jnp.clip(k * (one[1] * two[1]), -1.0, 1.0)
         value, supplement = arc_cosines(rho)
         value = value * (self.size * one[0] * two[0])
@@ -146,11 +148,11 @@ class ScaleInvariant:
             value = value + product * k
             slope = slope + product
         if self.empty:
-            # a signal that is zero has the derivative at 0, a₋, whatever the other signal
+            # a signal that is zero has the derivative at 0, whatever the other signal
             live = one[2] * two[2]
             dead = (1 - one[2]) * (1 - two[2])
-            half = self.left * (self.left + self.right) / 2
-            slope = live * slope + dead * self.left**2 + (1 - live - dead) * half
+            half = self.still * (self.left + self.right) / 2
+            slope = live * slope + dead * self.still**2 + (1 - live - dead) * half
         return value, slope
 
 
@@ -226,6 +228,7 @@ class Series:
         first: 1 where the even ones are.
         value_error: what the dropped terms can be, in units of ``√(E σ(u)² E σ(v)²)``.
         slope_error: the same of ``E σ'σ'``.
+        empty: whether some variances are zero, at positions where no signal arrives.
     """
 
     activation: Activation
@@ -236,6 +239,7 @@ class Series:
     first: int
     value_error: float
     slope_error: float
+    empty: bool
 
     def tolerances(self, eps: float) -> Tolerances:
         """Return its errors in an arithmetic of this precision."""
@@ -245,12 +249,20 @@ class Series:
         """Return expectations at single positions."""
         table = _series_table(self.activation, self.low, self.high)
         value, slope, curvature, mean = np.moveaxis(table.only(slice(4)).at(variances), -1, 0)
-        return Singles(value, slope, curvature, mean)
+        if not self.empty:
+            return Singles(value, slope, curvature, mean)
+        still, steepness = at_rest(self.activation)
+        or_at_rest = lambda values, still: np.where(variances > 0, values, still)
+        mean = or_at_rest(mean, still)
+        return Singles(
+            or_at_rest(value, still**2), or_at_rest(slope, steepness**2), curvature, mean
+        )
 
     def mean(self, variances: Array) -> Array:
         """Return E σ(z), in JAX."""
         table = _series_table(self.activation, self.low, self.high)
-        return table.only(slice(3, 4)).at(variances, jnp)[..., 0]
+        mean = table.only(slice(3, 4)).at(variances, jnp)[..., 0]
+        return jnp.where(variances > 0, mean, at_rest(self.activation)[0]) if self.empty else mean
 
     def bends(self, variances: NDArray[np.float64]) -> Bends:
         """Return how both expectations change with a variance."""
@@ -260,14 +272,30 @@ class Series:
     @property
     def arrays(self) -> int:
         """Count the arrays of ``sides``."""
-        return 2
+        return 3 if self.empty else 2
 
     def sides(self, variances: Any, xp: Any = np) -> list[Any]:
-        """Return what a pair needs of each position: one over the deviation, and ``h_k``, k first."""
+        """Return what a pair needs of each position: one over the deviation, and ``h_k``, k first.
+
+        Where no signal arrives they are zero, but σ(0), and E σ' is needed too.
+        """
         table = _series_table(self.activation, self.low, self.high)
         chosen = slice(4 + self.first, 4 + self.terms, self.step)
-        h = table.only(chosen).at(variances, xp)
-        return [1 / xp.sqrt(xp.maximum(variances, self.low)), xp.moveaxis(h, -1, 0)]
+        h = xp.moveaxis(table.only(chosen).at(variances, xp), -1, 0)
+        inverse = 1 / xp.sqrt(xp.maximum(variances, self.low))
+        if not self.empty:
+            return [inverse, h]
+        live = variances > 0
+        still, steepness = at_rest(self.activation)
+        orders = self.first + self.step * np.arange(h.shape[0])
+        at_zero = np.where(orders == 0, still, 0.0).reshape(-1, *(1 for _ in variances.shape))
+        # E σ'(u) = h_1/√K by Stein
+        mean_slope = table.only(slice(5, 6)).at(variances, xp)[..., 0] * inverse
+        return [
+            xp.where(live, inverse, 0.0),
+            xp.where(live, h, at_zero),
+            xp.where(live, mean_slope, steepness),
+        ]
 
     def pair(self, k: Array, one: list[Array], two: list[Array]) -> tuple[Array, Array]:
         """Compute both by Horner's rule, in ρ² where every other term is zero."""
@@ -281,9 +309,13 @@ class Series:
             product = one[1][i] * two[1][i]
             value = value * power + product
             slope = slope * power + order * product if order else slope
-        if self.first:  # odd: a factor ρ is left in the value
-            return value * rho, slope * scale
-        return value, slope * scale * (rho if self.step == 2 else 1.0)
+        odd = bool(self.first)
+        if odd:  # a factor ρ is left in the value
+            value = value * rho
+        slope = slope * scale * (rho if self.step == 2 and not odd else 1.0)
+        if self.empty:  # a signal that is zero is independent of every other
+            slope = jnp.where(scale > 0, slope, one[2] * two[2])
+        return value, slope
 
 
 Dual = ScaleInvariant | Closed | Series
@@ -302,7 +334,7 @@ def dual_of(
     """
     slopes = homogeneous_slopes(activation)
     if slopes is not None:
-        return ScaleInvariant(*slopes, empty=not variances.all())
+        return ScaleInvariant(*slopes, at_rest(activation)[1], empty=not variances.all())
     if any(value for _, value, _ in jumps(activation)):
         raise UserError(
             f"{activation.name} jumps, so that there is no tangent kernel; nngp and ntk of mlp() take it without "
@@ -315,13 +347,16 @@ def dual_of(
             f"{activation.name} has corners and no closed form: its kernel between positions is not known to a "
             "tolerance; use a smooth activation or one of relu, leaky_relu, abs, gelu, erf, or mlp() without positions"
         )
-    high = float(variances.max())
-    low = max(float(variances.min()), FLOOR * high)
-    return _series(activation, low / room, high * room, tolerance)
+    live = variances[variances > 0]
+    high = float(live.max(initial=0.0)) or 1.0
+    low = max(float(live.min(initial=high)), FLOOR * high)
+    return _series(activation, low / room, high * room, tolerance, len(live) < variances.size)
 
 
 @lru_cache(maxsize=256)
-def _series(activation: Activation, low: float, high: float, tolerance: float) -> Series:
+def _series(
+    activation: Activation, low: float, high: float, tolerance: float, empty: bool
+) -> Series:
     table = _series_table(activation, low, high)
     values = table.at(np.geomspace(low, high, 65))
     square, slope = values[:, 0], values[:, 1]
@@ -333,8 +368,9 @@ def _series(activation: Activation, low: float, high: float, tolerance: float) -
     enough = np.flatnonzero(np.maximum(left, left_slope) <= tolerance)
     if not len(enough):
         raise UserError(
-            f"a Hermite series of {activation.name} cannot meet the tolerance {tolerance:g} at variances up to "
-            f"{high:.3g}: {np.maximum(left, left_slope).min():.0e} could be met; use a smaller c_w"
+            f"a Hermite series of {activation.name} cannot meet the tolerance {tolerance:g} at variances from "
+            f"{low:.3g} to {high:.3g}: pass tolerance={2 * np.maximum(left, left_slope).min():.0e}, which it meets, or "
+            "use a smaller c_w"
         )
     terms = int(enough[0]) + 1
     size = np.abs(h).max()
@@ -343,27 +379,30 @@ def _series(activation: Activation, low: float, high: float, tolerance: float) -
     step = 1 if odd and even else 2
     errors = float(left[terms - 1]), float(left_slope[terms - 1])
     rounded = [error + table.error for error in errors]
-    return Series(activation, low, high, terms, step, int(not even), *rounded)
+    return Series(activation, low, high, terms, step, int(not even), *rounded, empty)
 
 
 class Interpolant(NamedTuple):
-    """Functions of the variance as Chebyshev series in its logarithm.
+    """Functions of the variance as Chebyshev series in its logarithm, times powers of it.
 
     Attributes:
         low: smallest variance.
         high: largest.
         series: coefficients, shape ``(nodes, functions)``.
+        halves: twice the power of the variance that each function has besides, 0, 1 or 2: so what vanishes with the
+            variance keeps its digits.
         error: between the nodes, relative to the largest value of each function or to the root of the first's.
     """
 
     low: float
     high: float
     series: NDArray[np.float64]
+    halves: NDArray[np.int64]
     error: float
 
     def only(self, functions: slice) -> "Interpolant":
         """Return the same of some functions."""
-        return self._replace(series=self.series[:, functions])
+        return self._replace(series=self.series[:, functions], halves=self.halves[functions])
 
     def at(self, variances: Any, xp: Any = np) -> Any:
         """Return all functions at variances of any shape, functions last; ``xp`` is NumPy or JAX's."""
@@ -372,21 +411,32 @@ class Interpolant(NamedTuple):
         basis = [xp.ones_like(place), place]
         while len(basis) < len(self.series):
             basis.append(2 * place * basis[-1] - basis[-2])
-        return xp.stack(basis[: len(self.series)], axis=-1) @ self.series.astype(place.dtype)
+        values = xp.stack(basis[: len(self.series)], axis=-1) @ self.series.astype(place.dtype)
+        if not self.halves.any():
+            return values
+        powers = xp.stack([xp.ones_like(place), xp.sqrt(clipped), clipped], axis=-1)
+        return values * powers[..., self.halves].astype(place.dtype)
 
 
 @lru_cache(maxsize=64)
 def _series_table(activation: Activation, low: float, high: float) -> Interpolant:
-    """Interpolate E σ², E σ'², E σ''², E σ and ``h_k``."""
+    """Interpolate E σ², E σ'², E σ''², E σ and ``h_k``.
+
+    At small variances E σ² is like K and E σ like √K at most if σ(0) is zero; ``h_k`` is for every k > 0.
+    """
+    vanishes = at_rest(activation)[0] == 0
+    halves = np.array([2, 0, 0, 1, 1] if vanishes else [0] * 5)
+    halves = np.concatenate([halves, np.ones(TERMS - 1, int)])
 
     def functions(variances: NDArray[np.float64]) -> NDArray[np.float64]:
         square, slope = single_moments(activation, variances)
         h = hermite_coefficients(activation, variances, TERMS)
         k = np.arange(h.shape[1])
         curvature = ((k * (k - 1.0)) * h**2).sum(1) / variances**2
-        return np.concatenate([np.stack([square, slope, curvature, h[:, 0]], axis=1), h], axis=1)
+        values = np.concatenate([np.stack([square, slope, curvature, h[:, 0]], axis=1), h], axis=1)
+        return values / variances[:, None] ** (halves / 2)
 
-    return _interpolate(functions, low, high)
+    return _interpolate(functions, low, high)._replace(halves=halves)
 
 
 @lru_cache(maxsize=64)
@@ -412,7 +462,7 @@ def _interpolate(functions: Callable, low: float, high: float) -> Interpolant:
         values = functions(np.sqrt(low * high) * (high / low) ** (points / 2))
         series = chebyshev.chebvander(points, count - 1).T @ values * (2 / count)
         series[0] /= 2
-        table = Interpolant(low, high, series, 0.0)
+        table = Interpolant(low, high, series, np.zeros(series.shape[1], int), 0.0)
         error = float((np.abs(table.at(between) - exact) / scale).max())
         if error < 1e-13:
             break

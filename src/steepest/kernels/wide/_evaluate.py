@@ -1,7 +1,8 @@
 """The recursion of a limit for some pairs of inputs: along displacements, or for all pairs of positions at once."""
 
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +22,7 @@ from steepest.kernels.wide._plan import MIXING, Plan
 from steepest.kernels.wide._rules import Pairs, Sides, through
 from steepest.nn.layers._nodes import AllPositions, Attend, Average, EqualPositions, Mix
 
+PROGRAMS = 24  # limits whose programs are held at a time: each takes 10 to 30 MB
 MANY_CHANNELS = 16  # from which on a product of matrices is faster than a sum
 
 
@@ -50,11 +52,22 @@ def evaluate(plan: Plan, duals: tuple[Dual | None, ...], end: int, one: Sides, t
     return pairs.map(equal) if space else pairs
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2))
 def by_displacement(
     plan: Plan, duals: tuple[Dual | None, ...], end: int, one: Sides, two: Sides, once: Array
 ) -> Pairs:
     """Evaluate one displacement after the other; ``once`` is the number one, as in ``Displacement``."""
+    return _program(_by_displacement, plan, duals, end)(one, two, once)
+
+
+@lru_cache(maxsize=PROGRAMS)
+def _program(function: Callable, plan: Plan, duals: tuple[Dual | None, ...], end: Any) -> Callable:
+    """Compile for one limit; JAX frees a program when the function that it made is forgotten here."""
+    return jax.jit(partial(function, plan, duals, end))
+
+
+def _by_displacement(
+    plan: Plan, duals: tuple[Dual | None, ...], end: int, one: Sides, two: Sides, once: Array
+) -> Pairs:
     one = _padded(plan, one)
     two = _padded(plan, two)
     # what stands behind each mixing node: kernels without positions, or those of all displacements that are needed
@@ -88,11 +101,16 @@ def by_all_pairs(
     return at_nodes(plan, duals, (end,), one, two)[0]
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2))
 def at_nodes(
     plan: Plan, duals: tuple[Dual | None, ...], ends: tuple[int, ...], one: Sides, two: Sides
 ) -> tuple[Pairs, ...]:
     """Compute the kernels of several nodes for all pairs of their positions, in one pass."""
+    return _program(_at_nodes, plan, duals, ends)(one, two)
+
+
+def _at_nodes(
+    plan: Plan, duals: tuple[Dual | None, ...], ends: tuple[int, ...], one: Sides, two: Sides
+) -> tuple[Pairs, ...]:
     layout = AllPairs(plan)
     nodes = plan.limit.nodes
     computed: dict[int, Pairs] = {0: Pairs(_products(layout, one, two), None)}

@@ -1,5 +1,6 @@
 """The kernels of two inputs as a function of JAX: to be differentiated, mapped and compiled with what surrounds it."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
@@ -8,8 +9,9 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from steepest.core.errors import UserError
+from steepest.kernels._arguments import as_floats, check_limit_given
 from steepest.kernels.connected._layers import Kernels
-from steepest.kernels.wide._duals import Dual, Series
+from steepest.kernels.wide._duals import Dual, ScaleInvariant, Series
 from steepest.kernels.wide._evaluate import attention_weights, evaluate
 from steepest.kernels.wide._plan import Plan, plan_of
 from steepest.kernels.wide._presence import Presence, check_mask, followed
@@ -85,21 +87,31 @@ def kernel_function(
     >>> bool(jnp.isfinite(jax.grad(lambda x: kernel(x, one).ntk)(one)).all())
     True
     """
+    check_limit_given(limit)
     general = nodes_of(limit) if isinstance(limit, Limit) else limit
     plan = plan_of(general)
-    like = np.asarray(like, float)
-    shape = like.shape[1:] if isinstance(limit, Limit) else general.shape
-    if like.shape[1:] != shape or not len(like):
+    like = as_floats("like", like).astype(float)
+    shape = general.shape
+    if isinstance(limit, Limit):
+        shape = like.shape[1:] if limit.inputs is None else (limit.inputs,)
+    if like.ndim != 1 + len(shape) or like.shape[1:] != shape or not like.size:
         raise UserError(
             f"like needs inputs of shape (n, {', '.join(map(str, shape))}), got {like.shape}"
         )
     if mask is None:
+        _need_finite(like)
         duals = survey(plan, like, tolerance, room=ROOM).duals
     else:
         _need_space(limit)
         mask = check_mask(general, like, mask)
+        like = blanked(like, mask, np)
+        _need_finite(like)
         holed = plan_of(general, masked=True)
-        duals = survey(holed, blanked(like, mask, np), tolerance, room=ROOM, mask=mask).duals
+        duals = survey(holed, like, tolerance, room=ROOM, mask=mask).duals
+    # an input that will come may be zero, or have patches of zeros
+    duals = tuple(
+        replace(d, empty=True) if isinstance(d, (ScaleInvariant, Series)) else d for d in duals
+    )
     end = len(general.nodes) - 1
 
     def kernel(
@@ -109,6 +121,12 @@ def kernel_function(
         if masked:
             _need_space(limit)
         chosen = plan_of(general, masked=masked)
+        for given in (x, other):
+            if np.shape(given) != shape:
+                raise UserError(
+                    f"this kernel reads two inputs of shape {shape} without a batch axis, got {np.shape(given)}; use "
+                    "jax.vmap for several, or gram"
+                )
         one, inside = _sides(chosen, duals, jnp.asarray(x), mask)
         two, inside_too = _sides(chosen, duals, jnp.asarray(other), other_mask)
         pairs = evaluate(chosen, duals, end, one, two)
@@ -117,6 +135,11 @@ def kernel_function(
         return Kernels(pairs.k[0, 0] * valid, theta * valid)
 
     return kernel
+
+
+def _need_finite(like: np.ndarray) -> None:
+    if not np.isfinite(like).all():
+        raise UserError("like must be finite; drop the inputs that are not")
 
 
 def _need_space(limit: Limit | WideLimit) -> None:
@@ -180,7 +203,7 @@ def _sides(
             own = dual.sides(k, jnp)
             numbers = [side[..., None] for side in own]
             if isinstance(dual, Series):
-                inside = inside & ((k >= dual.low) & (k <= dual.high)).all()
+                inside = inside & ((k == 0) | (k >= dual.low) & (k <= dual.high)).all()
             mean = dual.mean(k)
             k = dual.pair(k, own, own)[0]
         elif isinstance(node, (Average, AllPositions, Mix)):

@@ -21,7 +21,7 @@ from steepest.kernels.wide._presence import Mask
 from steepest.kernels.wide._rules import Sides
 from steepest.kernels.wide._walk import Diagonal, Values, Walk
 
-EMPTY = "a kernel is zero: no signal reaches the output; check c_w, c_b and inputs that are zero everywhere"
+EMPTY = "a kernel is zero: no signal reaches the output; check c_w and c_b, and which positions the network reads"
 CELLS = 2**21  # pairs of positions of an input with itself that are computed at a time
 
 
@@ -48,18 +48,13 @@ class Survey:
 
 
 def error_of(diagonal: Diagonal) -> float:
-    """Bound the error of both kernels of a node, relative to the root of the product of the diagonals.
-
-    Raises:
-        UserError: no signal reaches the node.
-    """
+    """Bound the error of both kernels of a node, relative to the root of the product of the diagonals."""
     live = diagonal.k > 0
-    if not live.any():
-        raise UserError(EMPTY)
     bounds = [diagonal.g[live] / diagonal.k[live]]
     if diagonal.theta is not None and diagonal.h is not None:
-        bounds.append(diagonal.h[live] / diagonal.theta[live])
-    return float(np.max(bounds))
+        trained = live & (diagonal.theta > 0)
+        bounds.append(diagonal.h[trained] / diagonal.theta[trained])
+    return float(np.max(np.concatenate(bounds), initial=0.0))
 
 
 def survey(
@@ -83,15 +78,16 @@ def survey(
         mask: which positions exist, ``(n, *space)``, for a plan with masks; the others are zero in x.
 
     Raises:
-        UserError: no signal arrives at the output, or an activation has no known expectation.
+        UserError: of an input that is not zero no signal arrives at the output, or an activation has no known
+            expectation.
     """
     walk = Walk.begin(plan, x, mask, tolerance=tolerance, room=room, duals=duals)
     for index in range(1, len(plan.limit.nodes)):
         itself = partial(_with_itself, plan, walk, index)
         walk.step(index, itself, partial(_weights, plan, walk, index))
     output = walk.diagonals[-1]
-    exists = walk.places[-1].exists
-    if not ((output.k > 0) | (False if exists is None else ~np.moveaxis(exists, 0, -1))).all():
+    arrives = (output.k > 0).reshape(-1, len(x)).any(0)
+    if not (arrives | ~x.reshape(len(x), -1).any(1)).all():
         raise UserError(EMPTY)
     kept = {index: walk.diagonals[index] for index in keep}
     return Survey(walk.padded_duals(), walk.sides, output, kept)

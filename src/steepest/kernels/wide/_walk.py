@@ -182,8 +182,9 @@ class Walk:
         """Return the expectations of an activation: those that were given, or what these variances need."""
         given = None if self.duals is None else self.duals[index]
         if isinstance(given, Series):
-            inside = given.low <= variances.min() and variances.max() <= given.high
-            given = given if inside else None
+            in_range = (given.low <= variances) & (variances <= given.high)
+            inside = in_range | ((variances == 0) if given.empty else False)
+            given = given if inside.all() else None
         return given or dual_of(node.activation, variances, self.tolerance, self.room)
 
 
@@ -381,10 +382,12 @@ def _attended(
 
 def _spread(read: Diagonal, index: int) -> Values:
     spread = read.k - read.mean**2
-    if not (spread > 1e-12 * read.k).all():
+    bad = ~(spread > 1e-12 * read.k)
+    if bad.any():
+        which = int(np.argmax(bad.reshape(-1, bad.shape[-1]).any(0)))
         raise UserError(
-            f"layer normalization (node {index}) divides by zero: all channels are equal at some positions; "
-            "add biases by c_b, or fill what is empty in the inputs"
+            f"layer normalization (node {index}) divides by zero: all channels are equal at some positions of row "
+            f"{which} of the inputs; add biases by c_b, or fill what is empty there"
         )
     return spread
 

@@ -220,8 +220,12 @@ def dense_layers(module: nn.Module, tensors: dict[str, Tensor]) -> list[Dense] |
         for name, parameter in module.named_parameters()
     }
     chain: list[Dense] = []
+    linear: set[nn.Module] = set()
     for name, layer in _parts(module, ""):
         if type(layer) is nn.Linear:
+            if layer in linear:  # theory of chains takes weights of layers as independent
+                return None
+            linear.add(layer)
             matrix = named.get(id(layer.weight))
             bias = named.get(id(layer.bias))
             if matrix is None:  # computed from others, as by weight normalization
@@ -243,7 +247,8 @@ def dense_layers(module: nn.Module, tensors: dict[str, Tensor]) -> list[Dense] |
 
 def _parts(module: nn.Module, prefix: str) -> Iterator[tuple[str, nn.Module]]:
     """Yield layers in order with their names; what surrounds a single part, and sequences, are opened."""
-    children = list(module.named_children())
+    # not named_children(), which gives a layer that stands at several places once
+    children = [(name, child) for name, child in module._modules.items() if child is not None]
     opened = type(module) is nn.Sequential or (
         len(children) == 1 and not list(module.parameters(recurse=False))
     )

@@ -4,6 +4,7 @@ from steepest.nn.activations._activation import Activation as Activation
 from steepest.nn.activations._activation import abs_power as abs_power
 from steepest.nn.activations._activation import activation as activation
 from steepest.nn.activations._activation import activation_names as activation_names
+from steepest.nn.activations._activation import by_name as by_name
 from steepest.nn.activations._activation import leaky_relu as leaky_relu
 from steepest.nn.activations._activation import polynomial as polynomial
 from steepest.nn.activations._activation import relu_power as relu_power

@@ -7,8 +7,10 @@ fourth digit.
 
 import difflib
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, wraps
+from typing import Any, ParamSpec, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +21,9 @@ from jaxtyping import Array, Float
 from steepest.core.errors import UserError
 from steepest.nn.activations import _closed_forms as closed
 from steepest.nn.activations._quadrature import Elementwise, normal_density
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -242,6 +247,26 @@ def activation(name_or_callable: str | Elementwise | Activation) -> Activation:
         f"There is no activation {name_or_callable!r}; did you mean {nearest!r}? "
         f"Known: {', '.join(activation_names())}; or pass an elementwise function."
     )
+
+
+def by_name(function: Callable[Given, Result]) -> Callable[Given, Result]:
+    """Let a function whose first argument is an activation take whatever ``activation`` knows, such as its name.
+
+    >>> by_name(lambda sigma: sigma.kinks)("relu")
+    (0.0,)
+    """
+
+    @wraps(function)
+    def call(*arguments: Given.args, **named: Given.kwargs) -> Result:
+        if arguments:
+            sigma: Any = arguments[0]
+            return cast(Any, function)(activation(sigma), *arguments[1:], **named)
+        if "activation" in named:
+            sigma = named["activation"]
+            return cast(Any, function)(**{**named, "activation": activation(sigma)})
+        return function(*arguments, **named)
+
+    return call
 
 
 def _parse(name: str) -> tuple[str, tuple[float, ...]]:

@@ -1,6 +1,6 @@
 """Networks whose hidden widths go to infinity: a description that `steepest.kernels` evaluates."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from steepest.nn.activations import Activation
@@ -41,6 +41,8 @@ class Limit:
         skip: factor r of the residual branch z' = r z + b + W σ(z) between hidden layers; 0 without.
         normalized: whether layer normalization stands before σ.
         name: how pages and tables call it.
+        inputs: n_0, so that inputs of another dimension are refused; None where it is not known. The kernels do not
+            depend on it.
 
     Source: ORF 543, lectures 9/14 and 10/10; Jacot, Gabriel and Hongler 2018; Lee et al. 2018.
     """
@@ -50,6 +52,7 @@ class Limit:
     skip: float = 0.0
     normalized: bool = False
     name: str = "infinitely wide network"
+    inputs: int | None = field(default=None, compare=False)
 
     @property
     def depth(self) -> int:

@@ -17,6 +17,7 @@ from steepest.nn.networks._parameterization import (
     ByLayer,
     Parameterization,
     check_limit,
+    check_variances,
     parameterization,
     width_factor,
 )
@@ -133,11 +134,12 @@ def mlp(
 
     def limit() -> Limit:
         check_limit(abc)
+        check_variances(c_b=c_b)
         layers = [
-            LayerLimit(v, c_b * bias, v / s**2, float(bias))
+            LayerLimit(v, float(c_b) * bias, v / s**2, float(bias))
             for v, s in zip(variances, scales, strict=True)
         ]
-        return Limit(sigma, tuple(layers), skip, normalize, f"limit of the {name}")
+        return Limit(sigma, tuple(layers), skip, normalize, f"limit of the {name}", widths[0])
 
     kinds = [f"{sigma.name} network {'-'.join(map(str, widths))}", abc.name]
     name = ", ".join(kinds + [f"skip {skip:g}"] * bool(skip) + ["layer normalization"] * normalize)
@@ -174,6 +176,7 @@ def _checked(widths: Sequence[int], skip: float) -> tuple[int, ...]:
 
 def _one_each(c_w: float | Sequence[float], depth: int) -> tuple[float, ...]:
     """Return C_W of each layer."""
+    check_variances(c_w=c_w)
     variances = (
         tuple(float(variance) for variance in c_w)
         if isinstance(c_w, Sequence)

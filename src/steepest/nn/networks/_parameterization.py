@@ -1,7 +1,10 @@
 """Parameterizations: abc-exponents of the width for initial scale, multiplier and step size."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
 
 from steepest.core.errors import UserError, nearest
 
@@ -72,6 +75,25 @@ def parameterization(name: str | Parameterization) -> Parameterization:
 def width_factor(exponent: float, width: int) -> float:
     """Return the width to the power of minus the exponent."""
     return width**-exponent
+
+
+def check_variances(**given: Any) -> None:
+    """Raise a UserError unless c_w and c_b are finite numbers ≥ 0, one or several of each.
+
+    Limits are data that programs are compiled for, so that JAX cannot trace their coefficients.
+    """
+    for name, values in given.items():
+        if any(isinstance(value, jax.core.Tracer) for value in jax.tree.leaves(values)):
+            raise UserError(
+                f"{name} of a network's limit is a number, and JAX traces it here, as by grad, jit or vmap; take "
+                "differences of two limits, or propagate and layer_map, which JAX differentiates by c_w and c_b"
+            )
+        try:
+            numbers = np.asarray(values, float)
+        except (TypeError, ValueError):
+            numbers = np.array(np.nan)
+        if not (np.isfinite(numbers).all() and (numbers >= 0).all()):
+            raise UserError(f"{name} is a variance and must be a finite number ≥ 0, got {values!r}")
 
 
 def check_limit(abc: Parameterization) -> None:

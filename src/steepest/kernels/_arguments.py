@@ -1,0 +1,113 @@
+"""What callers gave, checked: every refusal is a sentence with what was expected, what came and what to try."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from steepest.core.errors import UserError
+from steepest.nn.layers import WideLimit
+from steepest.nn.networks import Limit
+from steepest.nn.types import Network
+
+
+def as_floats(name: str, x: Any) -> NDArray:
+    """Return an array of float32 or float64.
+
+    Raises:
+        UserError: complex numbers, or what is no array of numbers.
+    """
+    try:
+        x = np.asarray(x)
+        if x.dtype.kind in "US" or (x.dtype == object and None in x.ravel().tolist()):
+            raise TypeError(f"got {_kind(x)}")
+        if x.dtype.kind != "c":
+            return x if x.dtype in (np.float32, np.float64) else x.astype(np.float64)
+    except (TypeError, ValueError) as trouble:
+        raise UserError(f"{name} must be an array of real numbers: {trouble}") from None
+    raise UserError(
+        f"{name} must be real, got {x.dtype}; give real and imaginary parts as two columns, or the modulus"
+    )
+
+
+def as_number(name: str, value: Any, least: float = -np.inf, *, above: bool = False) -> float:
+    """Return a finite real number of at least ``least``, or above it.
+
+    Raises:
+        UserError: anything else.
+    """
+    wanted = "" if least == -np.inf else f" {'>' if above else '≥'} {least:g}"
+    try:
+        number = as_floats(name, value)
+    except UserError:
+        number = np.array([])
+    if (
+        number.shape != ()
+        or not np.isfinite(number)
+        or number < least
+        or (above and number == least)
+    ):
+        kind = "positive and finite" if above and least == 0 else f"a finite number{wanted}"
+        raise UserError(f"{name} must be {kind}, got {_shown(value)}")
+    return float(number)
+
+
+def as_count(name: str, value: Any, least: int) -> int:
+    """Return a whole number of at least ``least``."""
+    number = as_number(name, value, least)
+    if number != int(number):
+        raise UserError(f"{name} must be a whole number ≥ {least}, got {value}")
+    return int(number)
+
+
+def as_variances(name: str, value: Any) -> jax.Array:
+    """Return variances, finite and ≥ 0, as an array of JAX; of what is traced nothing is known."""
+    if isinstance(value, jax.core.Tracer):
+        return jnp.asarray(value, float)
+    numbers = as_floats(name, value)
+    if not (np.isfinite(numbers).all() and (numbers >= 0).all()):
+        raise UserError(f"{name} must be finite and ≥ 0, got {_shown(value)}")
+    return jnp.asarray(value, float)
+
+
+def check_limit_given(limit: Any) -> None:
+    """Raise a UserError unless this is the limit of a network."""
+    if isinstance(limit, (Limit, WideLimit)):
+        try:
+            hash(limit)
+        except TypeError:
+            raise UserError(
+                "the coefficients of a limit are numbers, and JAX traces some of these; take differences of two limits"
+            ) from None
+        return
+    hint = "call its limit()" if isinstance(limit, Network) else "make one by mlp(...).limit()"
+    raise UserError(f"expected the limit of a network, got {_shown(limit)}; {hint}")
+
+
+def check_key(key: Any) -> None:
+    """Raise a UserError unless this is a random key of JAX."""
+    array = isinstance(key, (jax.Array, np.ndarray))
+    typed = isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
+    old = array and not typed and key.dtype == np.uint32 and key.shape[-1:] == (2,)
+    if not (typed or old):
+        raise UserError(f"expected a random key, got {_shown(key)}; try jax.random.key(0)")
+
+
+def check_apply(network: Any) -> None:
+    """Raise a UserError unless this maps parameters and inputs to outputs."""
+    if not (isinstance(network, Network) or callable(network)):
+        raise UserError(
+            f"expected a network, or a function of parameters and inputs, got {_shown(network)}"
+        )
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 and "\n" not in text else f"{_kind(value)}"
+
+
+def _kind(value: Any) -> str:
+    shape = f" of shape {np.shape(value)}" if isinstance(value, (np.ndarray, jax.Array)) else ""
+    return type(value).__name__ + shape
