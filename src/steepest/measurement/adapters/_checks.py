@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
-from steepest.measurement.adapters._batches import picked, repeated
+from steepest.measurement.adapters._batches import as_pair, picked, repeated
 from steepest.measurement.adapters._subject import Subject
 
 EXAMPLES = 32  # of the check
@@ -122,7 +122,7 @@ def on_rows(subject: Subject, rows: NDArray) -> Subject:
 
 
 def _mean_of_examples(subject: Subject) -> None:
-    """Check that the loss is a mean: the same when examples come twice, and for one output when they come singly."""
+    """Check that the loss is a mean: the same when examples come twice, and with one target for each output."""
     batch, count = subject.batches.first()
     alone = subject.risk()
     other = few(subject)
@@ -132,23 +132,36 @@ def _mean_of_examples(subject: Subject) -> None:
         raise UserError(
             "the loss is a sum over the examples, as it doubles when they come twice; take the mean"
         )
-    if subject.is_noisy:  # single examples draw other numbers
+    if subject.is_noisy:  # the loss may draw other numbers for other targets
         return
     try:
-        outputs, targets = subject.outputs()
-    except UserError:  # the loss is of (params, batch), and there may be no outputs
+        outputs, _ = subject._outputs(batch)
+        targets = as_pair(batch)[1]
+        shape = tuple(getattr(targets, "shape", outputs.shape))
+        has_other_axes = shape != outputs.shape and np.prod(shape) == outputs.size
+        if has_other_axes and not _is_local(subject, outputs, targets):
+            aligned = targets.reshape(outputs.shape)
+            is_broadcast = _is_local(subject, outputs, aligned)
+        else:
+            is_broadcast = False
+    except UserError:  # the loss is of (params, batch), or takes no other shapes
         return
-    if outputs.ndim != 2 or outputs.shape[1] != 1 or targets.shape != outputs.shape[:1]:
-        return
-    if subject.normalizes:  # one example has no statistics
-        other = other.alone()
-        alone = few(subject).alone().risk()
-    other.batches = type(subject.batches)(_Once(batch), 1)
-    if abs(other.risk() - alone) > 1e-3 * abs(alone):
+    if is_broadcast:
         raise UserError(
-            f"outputs {outputs.shape} and targets {targets.shape} are broadcast against each other by the loss; "
-            "give targets of shape (n, 1), or let the model return shape (n,)"
+            f"outputs {outputs.shape} and targets {shape} are broadcast against each other by the loss, so that each "
+            f"output is compared with the targets of all examples; give targets of shape {outputs.shape}, or let the "
+            f"model return shape {shape}"
         )
+
+
+def _is_local(subject: Subject, outputs: NDArray, targets: Any) -> bool:
+    """Tell whether the loss compares the first example's output with its own target alone.
+
+    Then its derivative in this output stays when all other targets become this one.
+    """
+    same = targets[np.zeros(len(outputs), int)]
+    first = subject.slopes(outputs, targets)[0]
+    return np.allclose(first, subject.slopes(outputs, same)[0], 1e-4, 1e-9)
 
 
 class _Once:
