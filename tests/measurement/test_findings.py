@@ -151,6 +151,42 @@ def test_held_out_examples_tell_memory():
     assert about(same.findings, "error rate on held-out examples")[0].sign == "✓"
 
 
+def test_dead_channels_of_a_convolution_and_dead_units_behind_an_axis_of_positions():
+    torch.manual_seed(0)
+    images, labels = torch.randn(40, 1, 6, 6), torch.arange(40) % 3
+    model = nn.Sequential(nn.Conv2d(1, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(128, 3))
+    with torch.no_grad():
+        model[0].bias[:5] = -50.0
+    report = measure(model, cross_entropy, (images, labels), what=["signal-propagation"])
+    assert [f.sign for f in report.findings if f.id == FindingId.DEAD_UNITS] == ["!"]
+    assert any("5 of 8 hidden units are dead" in finding.text for finding in report.findings)
+    words = torch.randn(40, 7, 4)  # (n, positions, channels)
+    along = nn.Sequential(
+        nn.Linear(4, 10), nn.ReLU(), nn.Linear(10, 2), nn.Flatten(), nn.Linear(14, 3)
+    )
+    with torch.no_grad():
+        along[0].bias[:4] = -50.0
+    report = measure(along, cross_entropy, (words, labels), what=["signal-propagation"])
+    assert any("4 of 12 hidden units are dead" in finding.text for finding in report.findings)
+
+
+@pytest.mark.parametrize(("size", "sign"), [(8, "?"), (10**6, "!")])
+def test_rows_that_are_twice_in_the_data_anyway_are_no_leak(size, sign):
+    """Whole numbers of few values meet each other as often as held-out ones meet them; of many values they leak."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(size, size=(240, 1)).astype(np.float32)
+    y = rng.integers(2, size=240)
+    x[200:203], y[200:203] = x[:3], y[:3]
+    given, held_out = (torch.tensor(x[:200]), torch.tensor(y[:200])), (x[200:], y[200:])
+    model = nn.Linear(1, 2)
+    report = measure(
+        model, cross_entropy, given, held_out=tuple(map(torch.tensor, held_out)), what=["risk"]
+    )
+    found = {finding.id: finding.sign for finding in report.findings}
+    about_twice = FindingId.REPEATED if sign == "?" else FindingId.LEAKING
+    assert found[about_twice] == sign
+
+
 def test_held_out_examples_that_were_given_are_told():
     overlapping = (X[40:120], Y[40:120])
     leaking = lines(chain(), held_out=overlapping)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
 from steepest.measurement import _frozen, _start, _tried
@@ -255,9 +256,7 @@ def _units(context: Context, by_name: dict[str, Reading]) -> Finding | None:
     largest_share = 0.0
     units = 0
     for name in names[:-1]:
-        rows = np.asarray(errors[name])
-        if rows.ndim != 2:
-            continue
+        rows = _by_unit(context, name, np.asarray(errors[name]))
         units += rows.shape[1]
         silent = int((rows == 0).all(0).sum())
         if silent >= DEAD_SHARE * rows.shape[1]:
@@ -276,6 +275,14 @@ def _units(context: Context, by_name: dict[str, Reading]) -> Finding | None:
         "errors, first layer over last",
         FindingId.DEAD_UNITS,
     )
+
+
+def _by_unit(context: Context, name: str, rows: NDArray) -> NDArray:
+    """Return the errors ``(…, units)`` of what a layer writes; the channels of a convolution of torch stand second."""
+    shapes = {weight.name: weight.shape for weight in context.subject.weights}
+    kernel = shapes.get(f"{name}.weight", ())
+    last = np.moveaxis(rows, 1, -1) if 2 < len(kernel) == rows.ndim else rows
+    return last.reshape(-1, last.shape[-1])
 
 
 def _memory(context: Context, by_name: dict[str, Reading]) -> Finding | None:
@@ -346,13 +353,20 @@ def _leaking(context: Context) -> Finding | None:
     if context.held_out is None:
         return None
     shared = count_shared(context.subject.batches, context.held_out.batches)
-    if not shared:
+    if shared is None or not shared.held_out:
         return None
-    held_out = sum(count for _, count in context.held_out.batches)
+    text = f"{shared.held_out} of {shared.of_held_out} held-out examples are among those given"
+    if shared.is_natural:
+        return Finding(
+            "?",
+            f"{text}, no more than chance has it in data in which {shared.given} of {shared.of_given} of those given "
+            "stand twice: on these it does not tell learning from memorizing",
+            "risk on held-out examples",
+            FindingId.REPEATED,
+        )
     return Finding(
         "!",
-        f"{shared} of {held_out} held-out examples are among those given: they do not tell learning from memorizing. "
-        "Take them out of one of the two",
+        f"{text}: they do not tell learning from memorizing. Take them out of one of the two",
         "risk on held-out examples",
         FindingId.LEAKING,
     )

@@ -1,8 +1,9 @@
 """Digests of examples, by which reports know whether they are about the same, and which were held out in earnest."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,18 +34,39 @@ def digest_of(batches: Batches) -> str:
     return f"{total % 256**SIZE:0{2 * SIZE}x}"
 
 
-def count_shared(given: Batches, held_out: Batches) -> int:
-    """Count the held-out examples, inputs and targets, that are among those given; none where they are no numbers.
+class Shared(NamedTuple):
+    """How many examples, inputs and targets, stand twice."""
+
+    held_out: int
+    """Held-out ones that are among those given."""
+    of_held_out: int
+    given: int
+    """Given ones that are among the others given."""
+    of_given: int
+
+    @property
+    def is_natural(self) -> bool:
+        """Tell whether a new example meets one of those given as often as these meet each other, to 3 deviations."""
+        share = (self.held_out + self.given) / (self.of_held_out + self.of_given)
+        spread = share * (1 - share) * (1 / self.of_held_out + 1 / self.of_given)
+        more = self.held_out / self.of_held_out - self.given / self.of_given
+        return more <= 3 * np.sqrt(spread)
+
+
+def count_shared(given: Batches, held_out: Batches) -> Shared | None:
+    """Count the examples, inputs and targets, that stand twice; None where they are no numbers.
 
     >>> x, y = np.arange(6.0).reshape(3, 2), np.array([0, 1, 2])
     >>> count_shared(Batches((x, y)), Batches((x[::-1], np.array([2, 1, 1]))))
-    2
+    Shared(held_out=2, of_held_out=3, given=0, of_given=3)
     """
     try:
-        digests = set(_digests(given))
-        return sum(digest in digests for digest in _digests(held_out))
+        counts = Counter(_digests(given))
+        others = [counts[digest] > 0 for digest in _digests(held_out)]
     except NO_NUMBERS:
-        return 0
+        return None
+    twice = sum(count for count in counts.values() if count > 1)
+    return Shared(sum(others), len(others), twice, counts.total())
 
 
 def _digests(batches: Batches) -> Iterator[bytes]:

@@ -124,6 +124,7 @@ class FindingId(StrEnum):
     ERROR_RATES = "error-rates"
     HELD_OUT_RISK = "held-out-risk"
     LEAKING = "leaking"
+    REPEATED = "repeated"
     REGIME = "regime"
     RUNNING_STATISTICS = "running-statistics"
     BATCH_NOISE = "batch-noise"
