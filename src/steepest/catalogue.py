@@ -20,7 +20,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from steepest.cache import Table, file_state
-from steepest.core.errors import UserError, nearest
+from steepest.core.errors import UserError
+from steepest.core.hints import near
 from steepest.files import import_file, raised, where
 
 if TYPE_CHECKING:
@@ -131,9 +132,7 @@ def entry(target: str | Path) -> Entry:
         if name in lines:
             return lines[name]
         file = f"; for a claim of your own name its file, {name}.py" * Path(f"{name}.py").is_file()
-        raise UserError(
-            f"there is no claim {name!r}; {nearest(name, lines, LISTED)}{file}"
-        ) from None
+        raise UserError(f"there is no claim {name!r}; {near(name, lines, LISTED)}{file}") from None
     path = Path(name)
     if not path.is_file():
         raise UserError(f"there is no file {path}; steepest new {path.name} writes one")

@@ -10,7 +10,7 @@ from rich.table import Table
 from steepest.app.agreement import is_agreed
 from steepest.app.console import bar, wide
 from steepest.app.streams import say
-from steepest.core.compiling import check_device
+from steepest.core.devices import check_device
 from steepest.core.errors import UserError
 from steepest.core.words import duration
 from steepest.measurement import (

@@ -1,12 +1,9 @@
 """How programs that run once or a few times are compiled: quickly, rather than to run quickly."""
 
 import functools
-import os
 from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
-
-from steepest.core.errors import NoDeviceError
 
 KNOWN = ("0.9.", "0.10.")
 """Versions of jaxlib whose compiler has both generators of loops; options it does not know are errors."""
@@ -63,23 +60,3 @@ def compile_quickly(function: Callable[..., Any], **options: Any) -> Callable[..
         return program()(*arguments, **named)
 
     return run
-
-
-def check_device() -> None:
-    """Start JAX's device, and say in a sentence if it cannot be had, before anything is computed on it.
-
-    Raises:
-        NoDeviceError: the environment asks for a device that is not there, or that JAX does not know.
-    """
-    import jax
-
-    try:
-        jax.default_backend()
-    except (RuntimeError, AssertionError) as trouble:
-        asked = os.environ.get("JAX_PLATFORMS", "")
-        reason = (str(trouble).splitlines() or ["it has no driver for it"])[0].partition(" (set ")[
-            0
-        ]
-        raise NoDeviceError(
-            f"JAX cannot start JAX_PLATFORMS={asked} ({reason}); unset it, or set JAX_PLATFORMS=cpu"
-        ) from trouble

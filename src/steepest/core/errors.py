@@ -8,40 +8,12 @@ class UserError(ValueError):
     """Bad input: the message says what, expected, got and what to try. The command line exits with code 2."""
 
 
-class NoDeviceError(UserError):
-    """JAX has no device to compute on, so that nothing else need be run."""
+def nearest(word: str, words: Iterable[str]) -> str:
+    """Return a hint with the nearest known word, or the list of all of them.
 
-
-SEVERAL = 6
-"""Words that a hint names beside each other."""
-FEW = 30
-"""Words that a list may have on a line."""
-
-
-def nearest(word: str, words: Iterable[str], otherwise: str = "") -> str:
-    """Return a hint with the known words that contain a word, or the nearest one, or the list of all of them.
-
-    Args:
-        word: what was asked for.
-        words: the known ones.
-        otherwise: what to say where none is near, instead of the list.
-
-    >>> nearest("widht", ["width", "depth"]), nearest("edge", ["sam-edge", "edge-of-stability", "catapult"])
-    ("did you mean 'width'?", "did you mean 'edge-of-stability' or 'sam-edge'?")
-    >>> nearest("x", []), nearest("zzz", ["width", "depth"])
-    ('there are none', 'known are: depth, width')
+    >>> nearest("widht", ["width", "depth"])
+    "did you mean 'width'?"
     """
-    words = list(dict.fromkeys(words))
-    low = word.lower()
-    close = [other for other in words if len(low) > 2 and low in other.lower()]
-    close.sort(key=lambda other: not other.lower().startswith(low))
-    close = close or difflib.get_close_matches(word, words, n=1, cutoff=0.5)
-    if close:
-        more = f" (and {len(close) - SEVERAL} more)" if len(close) > SEVERAL else ""
-        *others, last = [repr(other) for other in close[:SEVERAL]]
-        return f"did you mean {', '.join(others)}{' or ' * bool(others)}{last}{more}?"
-    if otherwise or not words:
-        return otherwise or "there are none"
-    if len(words) > FEW:
-        return f"there are {len(words)}, from {min(words)} to {max(words)}"
-    return f"known are: {', '.join(sorted(words))}"
+    words = list(words)
+    close = difflib.get_close_matches(word, words, n=1, cutoff=0.5)
+    return f"did you mean {close[0]!r}?" if close else f"known are: {', '.join(sorted(words))}"

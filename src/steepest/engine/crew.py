@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from steepest import catalogue
 from steepest.catalogue import Entry
-from steepest.core.errors import NoDeviceError
+from steepest.core.devices import NoDeviceError
 from steepest.core.writing import shared
 from steepest.engine.fingerprint import current, sources_now
 from steepest.engine.records import Records

@@ -18,7 +18,7 @@ from steepest import __version__, catalogue
 from steepest.catalogue import Entry
 from steepest.core.arrays import Observation, Prediction
 from steepest.core.checks import Rival
-from steepest.core.compiling import check_device
+from steepest.core.devices import check_device
 from steepest.core.errors import UserError
 from steepest.core.experiment import seeded
 from steepest.core.fields import LARGEST_SEED, field_type

@@ -15,7 +15,7 @@ import numpy as np
 from steepest.catalogue import Entry, catalogue
 from steepest.core.arrays import Observation, Prediction
 from steepest.core.checks import Check, Rival
-from steepest.core.compiling import check_device
+from steepest.core.devices import check_device
 from steepest.core.errors import UserError
 from steepest.core.experiment import seeded
 from steepest.core.fields import field_type

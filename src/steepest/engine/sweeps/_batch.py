@@ -12,7 +12,7 @@ import numpy as np
 from steepest import catalogue
 from steepest.core.arrays import Observation
 from steepest.core.checks import Check, Verdict, conclude_point
-from steepest.core.compiling import check_device
+from steepest.core.devices import check_device
 from steepest.core.errors import UserError
 from steepest.core.experiment import Experiment
 from steepest.core.hypotheses import Hypothesis
