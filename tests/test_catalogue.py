@@ -404,7 +404,7 @@ def test_files_of_a_result_that_are_links_or_pipes_are_not_waited_for(tmp_path, 
     (folder / name).rename(folder / "kept")
     os.mkfifo(folder / name)
     for _ in range(2):
-        with pytest.warns(Damaged, match="is no file of ours"):
+        with pytest.warns(Damaged):
             assert not list(Store(results))
         (folder / name).unlink()
         (folder / name).symlink_to(folder / "kept")

@@ -125,11 +125,11 @@ def _share(subject: Subject, reference: _Side, other: _Side) -> float | None:
     both = subject.slopes(outputs, stacked([reference.targets, other.targets]))
     count = len(reference.outputs)
     share = _multiple(both[:count], reference.slopes, subject)
-    rest = _multiple(both[count:], other.slopes, subject)
-    if share is None or rest is None or share <= 0:
+    others_share = _multiple(both[count:], other.slopes, subject)
+    if share is None or others_share is None or share <= 0:
         return None
     # a part without derivative, such as one that is fitted, may have weight
-    adds_up = abs(share + rest - 1) <= _tolerance(subject) or not other.slopes.any()
+    adds_up = abs(share + others_share - 1) <= _tolerance(subject) or not other.slopes.any()
     return share if adds_up else None
 
 
@@ -137,8 +137,8 @@ def _multiple(slopes: NDArray, alone: NDArray, subject: Subject) -> float | None
     """Return which multiple of others derivatives are; None where they are none."""
     size = float((alone * alone).sum())
     factor = float((slopes * alone).sum()) / size if size else 0.0
-    rest = float(np.linalg.norm(slopes - factor * alone))
-    return factor if rest <= _tolerance(subject) * np.sqrt(size) else None
+    misfit = float(np.linalg.norm(slopes - factor * alone))
+    return factor if misfit <= _tolerance(subject) * np.sqrt(size) else None
 
 
 def _tolerance(subject: Subject) -> float:

@@ -134,15 +134,15 @@ def of_losses(run: "TrainingRun", until: int | None = None) -> Course | None:
     errors = _errors(series)
     late = run.steps[rows] >= run.steps[rows[-1]] - AGE * (run.steps[rows[-1]] - run.steps[0])
     end = _level(run, series, errors, rows[late][-RECORDS:])
-    each = [_level(run, series, errors, rows[i : i + 1]) for i in range(len(rows))]
+    levels = [_level(run, series, errors, rows[i : i + 1]) for i in range(len(rows))]
     end = (
-        each[-1] if each[-1].is_above(end) else end
+        levels[-1] if levels[-1].is_above(end) else end
     )  # a leap just now is news, a fall may be chance
     # a fast training has learned by its fifth record, a noisy one has no number before
     few = min(RECORDS, max(1, len(rows) // 4))
-    starts = [each[0], _level(run, series, errors, rows[:few])]
+    starts = [levels[0], _level(run, series, errors, rows[:few])]
     start = max(starts, key=lambda level: level.above(end))
-    return Course(LOSS, start, min(each), each[-2], end, _guess(run, start))
+    return Course(LOSS, start, min(levels), levels[-2], end, _guess(run, start))
 
 
 def is_fresh(run: "TrainingRun", measured: NDArray[np.bool_]) -> bool:
@@ -160,9 +160,9 @@ def _errors(series: "Series") -> NDArray:
     """Return the standard error of each record's loss; of the first few, which do not know it, the first known one."""
     low, high = series.over_examples.T
     errors = (high - low) / (2 * NORMAL)
-    known = np.flatnonzero(np.isfinite(errors))
-    if len(known):
-        errors[: known[0]] = errors[known[0]]
+    rows = np.flatnonzero(np.isfinite(errors))
+    if len(rows):
+        errors[: rows[0]] = errors[rows[0]]
     return errors
 
 
