@@ -43,6 +43,7 @@ ORDER = (
     "examples",
     "start_step",
     "normalization",
+    "watch",
     "warnings",
     "divergence",
     "mutants",
