@@ -15,7 +15,7 @@ from steepest.nn.layers._masks import as_mask, blanked
 from steepest.nn.layers._nodes import Draft, WideLimit
 from steepest.nn.layers._window import times
 from steepest.nn.networks import Parameterization, parameterization
-from steepest.nn.networks._parameterization import check_variances
+from steepest.nn.networks._parameterization import _check_variances
 from steepest.nn.types import Network, Params
 
 
@@ -113,7 +113,7 @@ def network(
     name = f"network of {len(layers)} layers on {times(shape)}, {abc.name}"
 
     def limit() -> WideLimit:
-        check_variances(c_w=c_w, c_b=c_b)
+        _check_variances(c_w=c_w, c_b=c_b)
         draft = Draft(start.space)
         part.extend(draft, 0)
         return WideLimit(

@@ -16,8 +16,8 @@ from steepest.nn.networks._limit import LayerLimit, Limit
 from steepest.nn.networks._parameterization import (
     ByLayer,
     Parameterization,
+    _check_variances,
     check_limit,
-    check_variances,
     parameterization,
     width_factor,
 )
@@ -134,7 +134,7 @@ def mlp(
 
     def limit() -> Limit:
         check_limit(abc)
-        check_variances(c_b=c_b)
+        _check_variances(c_b=c_b)
         layers = [
             LayerLimit(v, float(c_b) * bias, v / s**2, float(bias))
             for v, s in zip(variances, scales, strict=True)
@@ -176,7 +176,7 @@ def _checked(widths: Sequence[int], skip: float) -> tuple[int, ...]:
 
 def _one_each(c_w: float | Sequence[float], depth: int) -> tuple[float, ...]:
     """Return C_W of each layer."""
-    check_variances(c_w=c_w)
+    _check_variances(c_w=c_w)
     variances = (
         tuple(float(variance) for variance in c_w)
         if isinstance(c_w, Sequence)

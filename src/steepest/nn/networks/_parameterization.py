@@ -77,7 +77,7 @@ def width_factor(exponent: float, width: int) -> float:
     return width**-exponent
 
 
-def check_variances(**given: Any) -> None:
+def _check_variances(**given: Any) -> None:
     """Raise a UserError unless c_w and c_b are finite numbers ≥ 0, one or several of each.
 
     Limits are data that programs are compiled for, so that JAX cannot trace their coefficients.
