@@ -77,7 +77,7 @@ def test_a_result_that_finds_no_room_is_told_though_it_is_not_kept(
 
 def test_an_atlas_that_finds_no_room_costs_no_exit_code(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("steepest.site.pages.build", full)
-    assert main(["run", "--workers", "1"]) == 0
+    assert main(["run", "--all", "--workers", "1"]) == 0
     said = capsys.readouterr()
     assert "atlas:" not in said.out
     assert "claims in" in said.out

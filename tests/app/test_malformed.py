@@ -38,6 +38,7 @@ WELL_FORMED = [
         "run plain-decay wide-decay --workers 2 --out results --atlas atlas",
         "run my_toy.py --parts 1 2.5 --word relu --flag true --preset tiny --json",
         "run plain-decay --rate=0.25 --force --out=elsewhere",
+        "run --all --table --strict --results results --atlas atlas --json",
         "run --tour --table --strict --results results --atlas atlas --json",
         "list",
         "list --chapter first_steps --results results --json",

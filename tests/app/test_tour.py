@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -12,7 +13,8 @@ from rich.console import Console
 
 from steepest import catalogue
 from steepest.app import tour
-from steepest.app.cli import main
+from steepest.app.cli import main, read
+from steepest.app.onward import program_name
 from steepest.app.progress import shown
 from steepest.engine import crew
 from steepest.engine.crew import Outcome
@@ -25,7 +27,8 @@ TOUR = ("powerless", "plain-decay")
 @pytest.fixture
 def small(tmp_path_factory, monkeypatch):
     monkeypatch.setattr(tour, "TOUR", TOUR)
-    monkeypatch.setattr(crew, "recorded_costs", lambda: {"wide-decay": 30.0, "growing": 20.0})
+    costs = {"wide-decay": 30.0, "growing": 20.0, "powerless": 2.0, "plain-decay": 2.0}
+    monkeypatch.setattr(crew, "recorded_costs", lambda: costs)
     with small_catalogue(tmp_path_factory.mktemp("claims")):
         yield
 
@@ -49,7 +52,7 @@ def test_the_tour_takes_the_claims_that_are_there(small):
 
 
 def test_a_run_of_everything_starts_with_the_tour_and_its_atlas(small, capsys, tmp_path):
-    main(["run", *ALONE])
+    main(["run", "--all", *ALONE])
     said = capsys.readouterr()
     assert landed(said.err)[:3] == [*TOUR, "wide-decay"]
     lines = said.err.splitlines()
@@ -61,37 +64,117 @@ def test_a_run_of_everything_starts_with_the_tour_and_its_atlas(small, capsys, t
     assert places == sorted(places)
     assert "powerless" in figure
     assert (tmp_path / "atlas" / "index.html").is_file()
+    assert "run --all" not in said.out
 
 
-def test_the_tour_may_be_run_alone(small, capsys, tmp_path):
-    main(["run", "--tour", "--results", "kept", *ALONE])
+@pytest.mark.parametrize("words", [[], ["--tour"]])
+def test_the_tour_is_what_runs_without_names(small, capsys, tmp_path, words):
+    code = main(["run", *words, "--results", "kept", *ALONE])
     said = capsys.readouterr()
+    assert code == 0
     assert landed(said.err) == list(TOUR)
-    assert "next: " not in said.err
-    assert "plain-decay" in said.out
+    assert "the tour is complete" not in said.err
     assert {path.name for path in (tmp_path / "kept").iterdir()} == set(TOUR)
     assert (tmp_path / "atlas" / "index.html").is_file()
+    rows = [line.split("  ") for line in said.out.splitlines()[:2]]
+    assert [row[0] for row in rows] == [
+        catalogue.chapter_title(catalogue.entry(name).chapter) for name in TOUR
+    ]
+    assert all(name in line for name, line in zip(TOUR, said.out.splitlines(), strict=False))
 
 
-def test_json_of_everything_is_json_alone(small, capsys):
-    main(["run", "--json", *ALONE])
-    said = capsys.readouterr()
-    assert len(json.loads(said.out)) == 6
-    assert "atlas: " in said.err
+def next_commands(out):
+    """The commands that the last lines name."""
+    lines = out.splitlines()
+    return [line.strip().partition("   ")[0] for line in lines[lines.index("next:") + 1 :]]
+
+
+def test_the_last_lines_say_what_else_there_is(small, capsys):
+    main(["run", *ALONE, "--results", "my results", "--seed", "3"])
+    commands = next_commands(capsys.readouterr().out)
+    assert commands == [
+        "steepest run --all --seed 3 --out 'my results' --workers 1",
+        "steepest measure my_model.py:build",
+        "steepest book",
+        "steepest list",
+    ]
+    known, words = read(shlex.split(commands[0])[1:])
+    assert (known.all, known.seed, str(known.out), known.workers, words) == (
+        True,
+        3,
+        "my results",
+        1,
+        [],
+    )
+
+
+def test_a_run_of_everything_goes_on_from_the_tour(small, capsys):
+    main(["run", *ALONE])
+    assert "the other 4 claims: about a minute" in capsys.readouterr().out
+    main(["run", "plain-decay", "wide-decay", *ALONE])
+    capsys.readouterr()
+    main(["run", *ALONE])
+    assert "the other 4 claims, 1 of them stored: about a minute" in capsys.readouterr().out
+    main(["run", "--all", *ALONE])
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("[")]
+    kept = {line.split()[1].rstrip(":") for line in lines if line.endswith("stored earlier")}
+    assert kept == {*TOUR, "wide-decay"} and len(lines) == 6
+    main(["run", *ALONE])
+    assert "the other 4 claims, all of which are stored" in capsys.readouterr().out
+
+
+def test_no_time_is_promised_at_presets_without_recorded_costs(small, capsys):
+    main(["run", "--preset", "tiny", *ALONE])
+    out = capsys.readouterr().out
+    assert next_commands(out)[0] == "steepest run --all --preset tiny --workers 1"
+    assert "the other 4 claims" in out and "minute" not in out
+
+
+def test_a_reader_without_the_program_on_the_path_gets_its_path(small, monkeypatch, tmp_path):
+    called = tmp_path / "my env" / "steepest"
+    called.parent.mkdir()
+    called.touch(mode=0o755)
+    monkeypatch.setattr(sys, "argv", [str(called)])
+    monkeypatch.setenv("PATH", "")
+    assert shlex.split(program_name()) == [str(called)]
+    monkeypatch.setenv("PATH", str(called.parent))
+    assert program_name() == "steepest"
+    monkeypatch.setattr(sys, "argv", [str(tmp_path / "steepest" / "__main__.py")])
+    assert program_name() == "steepest"
+
+
+def test_json_without_names_is_json_alone(small, capsys):
+    for words, count in (([], 2), (["--all"], 6)):
+        main(["run", "--json", *words, *ALONE])
+        said = capsys.readouterr()
+        assert len(json.loads(said.out)) == count
+        assert "atlas: " in said.err
 
 
 def test_nothing_is_said_twice_where_all_is_stored(small, capsys):
-    main(["run", *ALONE])
+    main(["run", "--all", *ALONE])
     capsys.readouterr()
-    main(["run", *ALONE])
+    main(["run", "--all", *ALONE])
     said = capsys.readouterr()
     assert "the tour is complete" not in said.err
     assert "a figure to look at" not in said.err
 
 
-def test_the_tour_goes_without_names(small, capsys):
-    assert main(["run", "plain-decay", "--tour"]) == 2
-    assert capsys.readouterr().err.startswith("steepest: --tour chooses its own claims")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["plain-decay", "--tour"],
+        ["plain-decay", "--all"],
+        ["--tour", "--all"],
+        ["--all", "--subject", "net.py:build"],
+        ["plain-decay", "--tour", "--subject", "net.py:build"],
+    ],
+)
+def test_claims_are_chosen_once(small, capsys, words):
+    assert main(["run", *words]) == 2
+    said = capsys.readouterr()
+    assert said.out == "" and said.err.count("\n") == 1
+    assert words[-1] in said.err or "--tour" in said.err
 
 
 LISTENING = """
@@ -121,7 +204,7 @@ def test_stopping_behind_the_tour_loses_nothing(small, capsys, monkeypatch, tmp_
     stopped = lambda self, setting, key: stop() or time.sleep(9)
     with monkeypatch.context() as patch:
         patch.setattr(catalogue.load("wide-decay"), "observe", stopped)
-        assert main(["run", *ALONE]) == code
+        assert main(["run", "--all", *ALONE]) == code
     assert (
         capsys.readouterr().err.splitlines()[-1].startswith("steepest: stopped; what is finished")
     )

@@ -1,12 +1,14 @@
 """Several claims at once: the same bits as one after the other, and nothing that crashes costs the others."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from steepest.catalogue import entry
 from steepest.core.errors import UserError
 from steepest.engine import crew
-from steepest.engine.crew import Outcome, run_all, stored
+from steepest.engine.crew import Outcome, expected_seconds, run_all, stored, unanswered
 from steepest.engine.run import run
 from steepest.engine.store import Store
 from tests.small import SOURCE, small_catalogue
@@ -161,6 +163,31 @@ def test_some_claims_may_go_before_all_others(store, monkeypatch):
     first = ("powerless", "unrun", "plain-decay")
     run_all([entry(name) for name in NAMES], store, workers=1, first=first, done=done)
     assert started == ["powerless", "plain-decay", "wide-decay", "growing"]
+
+
+def test_what_is_left_is_what_a_run_would_compute(store):
+    lines = [entry(name) for name in NAMES]
+    assert unanswered(lines, store, "quick", 0) == lines
+    run_all(lines[:2], store, workers=1)
+    assert unanswered(lines, store, "quick", 0) == lines[2:]
+    assert unanswered(lines, store, "quick", 1) == lines
+    assert unanswered(lines, store, "tiny", 0) == lines
+
+
+def test_how_long_claims_take_is_told_by_others(monkeypatch):
+    """By hand: 9 s for costs of 6 are a pace of 3/2; the three left cost 4, 20 and 15, which two workers share."""
+    costs = {"plain-decay": 2.0, "powerless": 4.0, "wide-decay": 4.0, "growing": 20.0}
+    monkeypatch.setattr(crew, "recorded_costs", lambda: costs)
+    took = lambda name, seconds: replace(run(name, preset="tiny"), seconds=seconds)
+    timed = [took("plain-decay", 6.0), took("powerless", 3.0)]
+    missing = [entry("wide-decay"), entry("growing"), replace(entry("growing"), name="unknown")]
+    assert expected_seconds(timed, missing, 1) == pytest.approx(1.5 * 39)
+    assert expected_seconds(timed, missing, 2) == pytest.approx(1.5 * 39 / 2)
+    assert expected_seconds(timed, missing, 64) == pytest.approx(1.5 * 20)  # as long as the longest
+    assert expected_seconds(timed, [], 2) == 0
+    assert np.isnan(expected_seconds([], missing, 2))
+    monkeypatch.setattr(crew, "recorded_costs", dict)
+    assert np.isnan(expected_seconds(timed, missing, 2))
 
 
 def test_no_source_is_read_where_nothing_is_stored(store, monkeypatch):

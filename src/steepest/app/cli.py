@@ -143,7 +143,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="steepest",
         description="Put the theory of deep learning to the test.",
-        epilog="Start with: steepest run catapult",
+        epilog="Start with: steepest run, a tour of a minute or two",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"steepest {__version__}")
@@ -156,7 +156,7 @@ def build_parser() -> argparse.ArgumentParser:
         sub.set_defaults(action=action)
         return sub
 
-    _run_options(command("run", _run, "run one claim, or every claim and then the atlas"))
+    _run_options(command("run", _run, "run the tour, claims by name, or with --all every claim"))
     listing = command("list", _list, "list the claims and their last verdicts")
     listing.add_argument("--chapter", help="only this chapter")
     listing.add_argument("--results", type=Path, default=RESULTS, help="folder of results")
@@ -187,7 +187,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _run_options(run: argparse.ArgumentParser) -> None:
-    claims = "names, or files such as my_claim.py; all claims without any"
+    claims = "names, or files such as my_claim.py; without any, the tour: one claim of each chapter"
     run.add_argument("claims", nargs="*", metavar="CLAIM", help=claims)
     run.add_argument("--preset", choices=PRESETS, default="quick", help="seconds, minutes, a test")
     run.add_argument("--seed", type=SEED, default=0, help="seed of every random number")
@@ -198,9 +198,11 @@ def _run_options(run: argparse.ArgumentParser) -> None:
     results = "folder of results (default: results)"
     run.add_argument("--out", "--results", type=Path, default=RESULTS, help=results)
     run.add_argument("--force", "--again", action="store_true", help="run even what is stored")
-    tour = "run the tour alone: one claim of each chapter, in a minute or two"
+    every = "run every claim, the tour first; what is stored is not run again"
+    run.add_argument("--all", action="store_true", help=every)
+    tour = "run the tour, as without any option"
     run.add_argument("--tour", action="store_true", help=tour)
-    rows = "when all claims are run: end with a row for each claim, not for each chapter"
+    rows = "when no claim is named: end with reasons and seconds, a row for each claim"
     run.add_argument("--table", action="store_true", help=rows)
     strict = "exit code 0 only if all hold, whatever is recorded"
     run.add_argument("--strict", action="store_true", help=strict)
@@ -209,7 +211,7 @@ def _run_options(run: argparse.ArgumentParser) -> None:
         "--atlas",
         type=Path,
         default=Path("atlas"),
-        help="folder of the pages, when all claims are run",
+        help="folder of the pages, when no claim is named",
     )
     subject = "put CLAIM to your own network: a function that builds it, see docs/subjects.md"
     run.add_argument("--subject", metavar="FILE.py:FUNCTION", help=subject)
@@ -218,7 +220,8 @@ def _run_options(run: argparse.ArgumentParser) -> None:
     yes = "with --subject: start even what takes more than ten minutes"
     run.add_argument("--yes", action="store_true", help=yes)
     fields = (
-        "One CLAIM also takes its own fields, as --field value; steepest show CLAIM lists them."
+        "One CLAIM also takes its own fields, as --field value; steepest show CLAIM lists them. All other options are "
+        "for the tour and for --all too."
     )
     run.epilog = f"{fields} {EXIT_CODES}"
 
@@ -403,13 +406,12 @@ def _referee_options(referee: argparse.ArgumentParser) -> None:
 
 
 def _run(known: argparse.Namespace, words: Sequence[str]) -> int:
+    _check_choice(known)
     entries = list(dict.fromkeys(_named(name, words) for name in known.claims))
     if known.subject is not None:
         return _run_on_subject(known, entries, words)
     if known.page is not None or known.yes:
         raise UserError("--page and --yes of run go with --subject; steepest run --help says more")
-    if known.tour and entries:
-        raise UserError(f"--tour chooses its own claims; leave it out, or {known.claims[0]}")
     if not entries:
         entries = list(catalogue.catalogue().values())
     if words and len(entries) != 1:
@@ -421,6 +423,17 @@ def _run(known: argparse.Namespace, words: Sequence[str]) -> int:
     from steepest.app.run import run
 
     return run(known, entries, _fields(entries[0], words))
+
+
+def _check_choice(known: argparse.Namespace) -> None:
+    """Refuse two answers to the question which claims are to run."""
+    if known.tour and known.all:
+        raise UserError("--all starts with the tour and goes on; leave out --tour, or --all")
+    option = "--tour" if known.tour else "--all" if known.all else ""
+    if option and known.claims:
+        raise UserError(f"{option} chooses its own claims; leave it out, or {known.claims[0]}")
+    if option and known.subject is not None:
+        raise UserError(f"--subject takes exactly one claim; name one in the place of {option}")
 
 
 def _named(name: str, words: Sequence[str]) -> catalogue.Entry:

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from steepest.app.console import bar, beside, wide
 from steepest.app.details import show_details
+from steepest.app.onward import onward
 from steepest.app.pictures import draw_picture, written_or_said
 from steepest.app.progress import shown, waited_for
 from steepest.app.standing import exit_code, record_for
@@ -20,6 +21,7 @@ from steepest.app.summary import (
     change,
     duration,
     exception,
+    of_tour,
     show_exceptions,
     table,
     verdict_of,
@@ -45,7 +47,7 @@ def run(known: argparse.Namespace, entries: Sequence[Entry], changes: Mapping[st
         outcomes = _run_named(known, entries, changes, store)
         _show(known, entries, outcomes, store)
     else:
-        outcomes = _run_everything(known, entries, store)
+        outcomes = _run_unnamed(known, entries, store)
     return exit_code(outcomes, known.strict)
 
 
@@ -59,10 +61,10 @@ def _run_named(
     return run_several(entries, *options, known.workers)
 
 
-def _run_everything(
+def _run_unnamed(
     known: argparse.Namespace, entries: Sequence[Entry], store: Store
 ) -> list[Outcome]:
-    """Run the tour, and unless only the tour is asked for all other claims; end with the atlas."""
+    """Run the tour, and with ``--all`` every other claim; end with the atlas and what else there is to do."""
     from steepest.site.pages import build, refuse
 
     start = time.monotonic()
@@ -70,7 +72,7 @@ def _run_everything(
     console = beside()
     write_atlas = partial(written_or_said, "the atlas", partial(build, known.out, known.atlas))
     tour = tour_of(entries)
-    asked = tour if known.tour else entries
+    asked = entries if known.all else tour
     landed = guide(tour, len(asked) - len(tour), store, console, write_atlas)
     outcomes = run_several(
         asked,
@@ -84,11 +86,14 @@ def _run_everything(
         console=console,
     )
     _show(known, asked, outcomes, store)
+    show = say if known.json else tell
     if any(outcome.result for outcome in outcomes):
-        show = say if known.json else tell
         if (atlas := write_atlas()) is not None:
             show(f"atlas: {atlas}")
         show(f"{len(outcomes)} claims in {duration(time.monotonic() - start)}")
+    if not known.all:
+        for line in onward(known, entries, outcomes, store):
+            show(line)
     return outcomes
 
 
@@ -181,7 +186,7 @@ def run_several(
 def _show(
     known: argparse.Namespace, entries: Sequence[Entry], outcomes: Sequence[Outcome], store: Store
 ) -> None:
-    """Print what became of the claims: as JSON, one in detail, some in a table, all of them by chapter."""
+    """Print what became of the claims: as JSON, one in detail, some in a table, the tour or all of them by chapter."""
     if known.json:
         _print_json(outcomes, single=len(known.claims) == 1)
         return
@@ -192,10 +197,10 @@ def _show(
     if len(outcomes) == 1 and outcomes[0].result is not None:
         _show_one(console, outcomes[0], store)
         return
-    if known.claims or known.tour or known.table:
+    if known.claims or known.table:
         console.print(table(outcomes))
     else:
-        console.print(by_chapter(entries, outcomes))
+        console.print(by_chapter(entries, outcomes) if known.all else of_tour(entries, outcomes))
     show_exceptions(console, outcomes)
 
 

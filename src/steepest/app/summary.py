@@ -89,6 +89,15 @@ def by_chapter(entries: Sequence[Entry], outcomes: Sequence[Outcome]) -> Table:
     return rows
 
 
+def of_tour(entries: Sequence[Entry], outcomes: Sequence[Outcome]) -> Table:
+    """Return a row for each claim of the tour: the chapter for which it stands, its name, and its verdict."""
+    rows = Table.grid(padding=(0, 2))
+    for entry, outcome in zip(entries, outcomes, strict=True):
+        how = HOW.get(outcome.result.how, "") if outcome.result else ""
+        rows.add_row(escape(chapter_title(entry.chapter)), entry.name, verdict_of(outcome) + how)
+    return rows
+
+
 def show_exceptions(console: Console, outcomes: Iterable[Outcome]) -> None:
     """Print a line for each claim that does not hold, or whose verdict is another than the recorded one."""
     for outcome in outcomes:

@@ -1,4 +1,4 @@
-"""The tour with which a run of everything starts: one claim of each chapter, to look at while the others run."""
+"""The tour, which ``steepest run`` is without a name: one claim of each chapter. A run of everything starts with it."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -5,6 +5,7 @@ claims start first. Every worker has the settings of a single run, so that the b
 """
 
 import json
+import math
 import os
 import traceback
 import warnings
@@ -172,6 +173,41 @@ def stored(
             if result is not None:
                 return replace(result, how="stored")
     return None
+
+
+def unanswered(entries: Sequence[Entry], store: Store, preset: str, seed: int) -> list[Entry]:
+    """Return the claims that a run would compute: no sound result of the code that is here is stored of them."""
+    sources, records = sources_now(), Records(store.root)
+    missing = [
+        entry
+        for entry in entries
+        if stored(entry, store, preset, seed, records=records, sources=sources) is None
+    ]
+    records.keep()
+    return missing
+
+
+def expected_seconds(timed: Sequence[Result], missing: Sequence[Entry], workers: int) -> float:
+    """Estimate how long claims take at their quick presets, by what others have just taken on the same machine.
+
+    The others' seconds over their recorded costs are the pace of a worker beside which others work. The claims share
+    the workers, and none ends before the most expensive of them has.
+
+    Args:
+        timed: results that were computed here, side by side.
+        missing: the claims that are left.
+        workers: how many of them run at once.
+
+    Returns:
+        Wall-clock seconds; NaN where no result has a recorded cost.
+    """
+    costs = recorded_costs()
+    known = [result for result in timed if costs.get(result.claim, 0.0) > 0]
+    if not known:
+        return math.nan
+    pace = sum(result.seconds for result in known) / sum(costs[result.claim] for result in known)
+    needed = [pace * costs.get(entry.name, UNKNOWN) for entry in missing]
+    return max([sum(needed) / workers, *needed])
 
 
 def processes() -> int:
