@@ -174,7 +174,7 @@ def test_claims_are_chosen_once(small, capsys, words):
     assert main(["run", *words]) == 2
     said = capsys.readouterr()
     assert said.out == "" and said.err.count("\n") == 1
-    assert words[-1] in said.err or "--tour" in said.err
+    assert all(word in said.err for word in words if word.startswith("--"))
 
 
 LISTENING = """
@@ -248,9 +248,10 @@ def test_on_a_terminal_only_what_just_landed_is_shown(tmp_path):
     with (tmp_path / "screen").open("w+", encoding="utf-8") as screen:
         console = Console(file=screen, force_terminal=True, width=80, height=24)
         names = [f"claim-{place}" for place in range(90)]
-        with shown(console, names, names[:10]) as show:
+        with shown(console, names, names[:10]) as display:
             for name in names:
-                show(Outcome(name, None, "it broke"))
+                display.begun(name)
+                display.landed(Outcome(name, None, "it broke"))
         screen.seek(0)
         frames = screen.read().split("\x1b[2K")
     assert max(frame.count("claim-") for frame in frames) <= 5

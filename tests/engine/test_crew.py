@@ -175,15 +175,15 @@ def test_what_is_left_is_what_a_run_would_compute(store):
 
 
 def test_how_long_claims_take_is_told_by_others(monkeypatch):
-    """By hand: 9 s for costs of 6 are a pace of 3/2; the three left cost 4, 20 and 15, which two workers share."""
-    costs = {"plain-decay": 2.0, "powerless": 4.0, "wide-decay": 4.0, "growing": 20.0}
+    """By hand: 9 s for costs of 6 are a pace of 3/2; the three left cost 4, 18 and 15, which two workers share."""
+    costs = {"plain-decay": 2.0, "powerless": 4.0, "wide-decay": 4.0, "growing": 18.0}
     monkeypatch.setattr(crew, "recorded_costs", lambda: costs)
     took = lambda name, seconds: replace(run(name, preset="tiny"), seconds=seconds)
     timed = [took("plain-decay", 6.0), took("powerless", 3.0)]
     missing = [entry("wide-decay"), entry("growing"), replace(entry("growing"), name="unknown")]
-    assert expected_seconds(timed, missing, 1) == pytest.approx(1.5 * 39)
-    assert expected_seconds(timed, missing, 2) == pytest.approx(1.5 * 39 / 2)
-    assert expected_seconds(timed, missing, 64) == pytest.approx(1.5 * 20)  # as long as the longest
+    assert expected_seconds(timed, missing, 1) == pytest.approx(1.5 * 37)
+    assert expected_seconds(timed, missing, 2) == pytest.approx(1.5 * 37 / 2)
+    assert expected_seconds(timed, missing, 64) == pytest.approx(1.5 * 18)  # as long as the longest
     assert expected_seconds(timed, [], 2) == 0
     assert np.isnan(expected_seconds([], missing, 2))
     monkeypatch.setattr(crew, "recorded_costs", dict)
@@ -197,7 +197,7 @@ def test_no_source_is_read_where_nothing_is_stored(store, monkeypatch):
 
 
 def test_a_worker_that_died_is_an_outcome(store, monkeypatch):
-    def dies(function, requests, workers, done, died):
+    def dies(function, requests, workers, done, died, begun):
         for request in requests:
             done(request, died(request, "its worker died 3 times, perhaps for want of memory"))
 
