@@ -178,6 +178,7 @@ def test_how_long_claims_take_is_told_by_others(monkeypatch):
     """By hand: 9 s for costs of 6 are a pace of 3/2; the three left cost 4, 18 and 15, which two workers share."""
     costs = {"plain-decay": 2.0, "powerless": 4.0, "wide-decay": 4.0, "growing": 18.0}
     monkeypatch.setattr(crew, "recorded_costs", lambda: costs)
+    monkeypatch.setattr(crew, "AROUND", 1.0)
     took = lambda name, seconds: replace(run(name, preset="tiny"), seconds=seconds)
     timed = [took("plain-decay", 6.0), took("powerless", 3.0)]
     missing = [entry("wide-decay"), entry("growing"), replace(entry("growing"), name="unknown")]
