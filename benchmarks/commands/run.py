@@ -39,7 +39,9 @@ def main() -> None:
         if options.templates is None:
             steepest("run", *TEMPLATES, "--out", templates, folder=folder)
         fill(folder / "results", templates, options.stored)
-        steepest("run", "--atlas", "atlas", folder=folder)  # draws every figure, which is kept
+        steepest(
+            "run", "--all", "--atlas", "atlas", folder=folder
+        )  # draws every figure, which is kept
         report(folder, options)
 
 
@@ -66,7 +68,7 @@ def commands() -> list[tuple[str, ...]]:
         ("show", CLAIM),
         ("cite", CLAIM),
         ("run", CLAIM),
-        ("run",),
+        ("run", "--all"),
     ]
 
 
