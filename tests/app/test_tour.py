@@ -174,7 +174,7 @@ def test_claims_are_chosen_once(small, capsys, words):
     assert main(["run", *words]) == 2
     said = capsys.readouterr()
     assert said.out == "" and said.err.count("\n") == 1
-    assert all(word in said.err for word in words if word.startswith("--"))
+    assert any(word in said.err for word in words if word.startswith("--"))
 
 
 LISTENING = """
