@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ._numbers import Asked, asked, numbers
+from ._points import Row, read_row
 
 _BOX = re.compile(r"^:{3,}\{claim\}\s+(\S+)[^\n]*\n((?::\w+:[^\n]*\n)*)", re.MULTILINE)
 _MOVING = re.compile(r"^:{3,}\{moving\}\s+(\S+)[^\n]*\n((?::\w+:[^\n]*\n)*)", re.MULTILINE)
@@ -110,11 +111,27 @@ class Chapter:
     @property
     def checks(self) -> list[tuple[str, str]]:
         """Claim and id of each check that a box names."""
+        return [(claim.claim, one.check) for claim, one in self.rows]
+
+    @property
+    def rows(self) -> list[tuple[Asked, Row]]:
+        """Each row that the table of a box is told to show, with the claim, in order."""
         return [
-            (match[1], id)
+            (asked(match[1], options.get("fields", "")), read_row(word))
             for match in _BOX.finditer(self.text)
-            for id in _options(match[2]).get("checks", "").split()
+            for options in [_options(match[2])]
+            for word in options.get("checks", "").split()
         ]
+
+    @property
+    def points(self) -> dict[tuple[Asked, str], set[int | None]]:
+        """Which points of each check its text quotes, by claim and id; None for the worst."""
+        points: dict[tuple[Asked, str], set[int | None]] = {}
+        for number in numbers(self.text):
+            if number.of_check:
+                quoted = read_row(number.what.split()[-1])
+                points.setdefault((number.of, quoted.check), set()).add(quoted.place)
+        return points
 
     def needs(self) -> Iterator[Asked]:
         """Yield every result that it shows or quotes."""

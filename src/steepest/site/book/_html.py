@@ -20,6 +20,7 @@ from steepest.site.pages import Run
 from steepest.sources import sources
 
 from ._gallery import GALLERY
+from ._points import at_row, read_row
 from ._statements import Outcome, State, Statement, StatementMap, counts
 from ._where import where_it_holds
 from .ideas import IDEAS, TOYS
@@ -68,7 +69,7 @@ def claim(
         run: its result, or None where nothing is stored.
         root: the way from the page to the book's folder.
         panels: which panels of its figure, counted from 1.
-        checks: ids of the checks to show; the first three that count without any.
+        checks: ids of the checks to show, or their points as ``id[place]``; the first three that count without any.
         rival: id of the wrong theory to show; the first that is rejected without any.
         expect: the verdict that the text was written for.
         far: whether it is far down its page: then its figures are files.
@@ -94,13 +95,26 @@ def compared(result: Result, checks: Sequence[str] = (), rival: str = "") -> dic
 
     Args:
         result: the result.
-        checks: ids of the checks to show; the first three that count without any.
+        checks: ids of the checks to show, or their points as ``id[place]``; the first three that count without any.
         rival: id of the wrong theory to show; the first that is rejected without any.
 
     Raises:
         UserError: an id that the result has not.
     """
     return {"result": result, "checks": _checks(result, checks), "rival": _rival(result, rival)}
+
+
+def under(rival: Any, shown: Sequence[str], id: str) -> Check:
+    """Return a check under a wrong theory, at the point that a table shows of it.
+
+    Args:
+        rival: how the wrong theory fared.
+        shown: the rows of the table, as its author wrote them.
+        id: of the check.
+    """
+    places = [one.place for one in map(read_row, shown) if one.check == id]
+    judged = next(check for check in rival.checks if check.id == id)
+    return at_row(judged, places[0] if places else None)
 
 
 def panel(run: Run, place: int) -> tuple[str, Markup]:
@@ -139,8 +153,9 @@ def verdict(name: str, run: Run | None, root: str) -> Markup:
 def _checks(result: Result, ids: Sequence[str]) -> list[Check]:
     own = {check.id: check for check in result.checks}
     if not ids:
-        return [check for check in result.checks if check.decides][:3]
-    return [_named(own, id, f"check of {result.claim}") for id in ids]
+        return [at_row(check, None) for check in result.checks if check.decides][:3]
+    rows = map(read_row, ids)
+    return [at_row(_named(own, one.check, f"check of {result.claim}"), one.place) for one in rows]
 
 
 def _rival(result: Result, id: str) -> Any:

@@ -97,9 +97,14 @@ class Number:
         return self._parts[1]
 
     @property
+    def of_check(self) -> bool:
+        """Whether it is a number of a check, or of one of its points."""
+        return self.kind not in ("setting", "assumed", "array")
+
+    @property
     def address(self) -> str:
         """The page of its claim below the book's folder, at its check where it has one."""
-        is_of_check = self.kind not in ("setting", "assumed", "array") and not self.of.fields
+        is_of_check = self.of_check and not self.of.fields
         check = self.what.split()[-1].partition("[")[0]  # a point of a law has no row of its own
         anchor = f"#check-{check}" if is_of_check else ""
         return f"claims/{self.of.claim}.html{anchor}"

@@ -136,7 +136,7 @@ def _claim(block: Block, shelf: Shelf) -> dict[str, Any]:
         "roles": pages.roles(run.result.panels),
         "check": decisive,
         "rival": compared["rival"],
-        "wrong": _wrong(decisive, compared["rival"]),
+        "wrong": _wrong(decisive, compared["rival"], ids),
     }
 
 
@@ -160,11 +160,11 @@ def _decisive(checks: list[Check], rival: Rejection | None) -> Check | None:
     return next((ranked[0] for ranked in ranks if ranked), None)
 
 
-def _wrong(check: Check | None, rival: Rejection | None) -> Check | None:
-    """Return the same check under the wrong theory, where it fails there."""
+def _wrong(check: Check | None, rival: Rejection | None, rows: list[str]) -> Check | None:
+    """Return the same check, at the same point, under the wrong theory, where it fails there."""
     if check is None or rival is None or check.id not in rival.by:
         return None
-    return next(judged for judged in rival.checks if judged.id == check.id)
+    return _html.under(rival, rows, check.id)
 
 
 def _remembered(text: str, chapter: Chapter, shelf: Shelf) -> tuple[str, Markup] | None:
