@@ -8,7 +8,7 @@ CHAPTERS = [chapter for chapter in chapters(docs_folder()) if chapter.name.start
 
 
 def differing(chapter):
-    """Return each check whose table and text are at different points: claim, check, points of the text, of the table."""
+    """Return each check that table and text show at different points: claim, check, points of each."""
     shown = {}
     for claim, row in chapter.rows:
         shown.setdefault((claim, row.check), set()).add(row.place)
