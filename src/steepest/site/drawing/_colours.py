@@ -11,10 +11,11 @@ COLOURS = {"observed": "#1f6fb4", "predicted": "#c4451c", "rival": "#707070", "c
 INK = "#222221"
 GRID = "#dcdcda"
 PALE = "#ffffff"
-# Families of curves go from the role's colour towards a yellower or lighter relative of it; measured ones, of which
-# panels show most, go there by way of a dark green, so that four of them are told apart.
-MIDDLE = {"observed": "#124f2f"}
-FAMILY = {"observed": "#6b9c1f", "predicted": "#c18a10", "rival": "#a3a3a3", "context": "#c65d9e"}
+# Families of curves go from the role's colour towards a yellower or darker relative of it; measured ones, of which
+# panels show most, go there by way of a dark teal, so that four of them are told apart.
+# All can be read: names stand in them.
+MIDDLE = {"observed": "#10303a"}
+FAMILY = {"observed": "#587f00", "predicted": "#8f6507", "rival": "#474747", "context": "#b5467f"}
 # What differs between the roles besides colour, for print and for those who see colours differently.
 DASHES = {
     "predicted": (0, (4.5, 2)),
@@ -54,7 +55,7 @@ class Detail:
         points: most points of a lone curve; curves of many seeds share six times as many.
         seeds: most seeds drawn of one curve.
         ticks: most labelled ticks of an axis.
-        bare: leave out title, legend and grid.
+        bare: leave out title and grid.
     """
 
     size: tuple[float, float]

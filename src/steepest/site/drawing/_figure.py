@@ -43,7 +43,7 @@ def page_svg(panel: Panel | Map) -> str:
 
 
 def thumbnail(panel: Panel | Map) -> str:
-    """A small SVG of one panel for a card: colours, curves and axes, no title and no legend."""
+    """A small SVG of one panel for a card: colours, curves with their names and axes, no title."""
     return _svg([panel], SMALL)
 
 

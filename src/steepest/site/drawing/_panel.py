@@ -17,8 +17,12 @@ ABOVE_ALL = 2.4
 COVERED = {"linewidth": 2.8, "alpha": 0.6}
 """So wide that a measured line of 1.5 points leaves both edges of it free, and paler for it."""
 LETTERS_BESIDE = 14
-"""Most letters of a name that is written at the end of its curve."""
-NEAREST = 0.075  # of the height of the axes, between two such names
+"""Most letters of a line of a name that is written at the end of its curve."""
+LINE = 11.0
+"""Points between two such lines."""
+HEIGHT = 0.75
+"""Share of a figure's height that its axes have, about."""
+FARTHEST = 0.13  # of the height of the axes, from the end of a curve to its name
 RIGHTMOST = 0.85  # of the width, from where on a curve ends at the right
 
 
@@ -40,14 +44,20 @@ def panel_axes(ax: Any, panel: Panel, detail: Detail) -> int:
         ax.set_ylim(*limits(panel.ylim, [curve.y for curve in panel.curves], panel.yscale))
     for axis in (ax.xaxis, ax.yaxis):
         ticks(axis, detail.ticks)
-    if detail.bare:
-        return 0
-    beside = named_beside(ax, panel)
+    if same_units(panel):
+        ax.set_aspect("equal")
+    beside = named_beside(ax, panel, detail)
     for place, (curve, series) in enumerate(zip(panel.curves, places, strict=True)):
         if place not in beside:
             name_above(ax, curve, panel, series)
-    ax.grid(True)
-    return heading(ax, panel.title, detail)
+    ax.grid(not detail.bare)
+    return heading(ax, "" if detail.bare else panel.title, detail)
+
+
+def same_units(panel: Panel) -> bool:
+    """Whether both axes have the same ends: then a circle is to be seen as a circle."""
+    linear = panel.xscale == panel.yscale == "linear"
+    return linear and panel.xlim is not None and panel.xlim == panel.ylim
 
 
 def _places(panel: Panel) -> list[int]:
@@ -81,58 +91,106 @@ def name_above(ax: Any, curve: Curve, panel: Panel | Map, series: int = 0) -> No
         ax.plot([], [], label=label, **_dressed(curve, panel, series))
 
 
-def named_beside(ax: Any, panel: Panel) -> set[int]:
-    """Write the names of measured lines at their right ends, where all of them have room there.
+def named_beside(ax: Any, panel: Panel, detail: Detail) -> set[int]:
+    """Write names at the right ends of their lines, where all of them have room there.
 
-    A family of lines needs it most, as its colours are near each other. All are named so or none is: names in two
-    places are looked for in both.
+    A family of lines needs it most, as its colours are near each other. All names of a panel are written so, or those
+    of what was measured, or none: names in two places are looked for in both.
 
     Returns:
         the places of the curves that are named so; they need no line in the legend.
     """
-    named = {
-        i: curve for i, curve in enumerate(panel.curves) if curve.role == "observed" and curve.label
-    }
-    if len(named) < 2 or not all(_could_be_beside(curve, panel) for curve in named.values()):
-        return set()
-    ends = {
-        i: ax.transLimits.transform(ax.transScale.transform(_end(ax, c, panel)))
-        for i, c in named.items()
-    }
-    heights = sorted(float(end[1]) for end in ends.values())
-    apart = np.diff(heights).min() >= NEAREST
-    inside = heights[0] >= 0 and heights[-1] <= 1 + NEAREST
-    if not (apart and inside and min(end[0] for end in ends.values()) >= RIGHTMOST):
-        return set()
-    for i, curve in named.items():
-        look_of_words = {"textcoords": "offset points", "va": "center", "annotation_clip": False}
-        colour = blend(curve.role, curve.shade)
-        place = (float(ends[i][0]), float(ends[i][1]))
-        ax.annotate(
-            curve.label,
-            place,
-            (5, 0),
-            xycoords="axes fraction",
-            color=colour,
-            fontsize=8.5,
-            **look_of_words,
-        )
-    return set(named)
+    named = {i: curve for i, curve in enumerate(panel.curves) if curve.label}
+    measured = {i: curve for i, curve in named.items() if curve.role == "observed"}
+    line = LINE / (72 * HEIGHT * detail.size[1])
+    for group in (named, measured):
+        labels = {i: _lines_beside(curve.label) for i, curve in group.items()}
+        if len(group) < 2 or not all(labels.values()):
+            continue
+        ends = {i: _end_on_axes(ax, curve, panel) for i, curve in group.items()}
+        heights = _apart(ends, {i: line * len(labels[i]) for i in group})
+        if heights:
+            for i, curve in group.items():
+                _write_beside(ax, curve, "\n".join(labels[i]), ends[i], heights[i])
+            return set(group)
+    return set()
 
 
-def _could_be_beside(curve: Curve, panel: Panel) -> bool:
-    lone = np.ndim(curve.y) == 1
-    return lone and len(curve.label) <= LETTERS_BESIDE and visible(curve, panel)
+def _lines_beside(label: str) -> list[str]:
+    """Return the lines of a name beside its curve; none where it is too long for two short lines."""
+    lines = textwrap.wrap(label, LETTERS_BESIDE, break_long_words=False)
+    fits = len(lines) <= 2 and all(len(line) <= LETTERS_BESIDE for line in lines)
+    return lines if fits else []
 
 
-def _end(ax: Any, curve: Curve, panel: Panel) -> tuple[float, float]:
-    """Return the last point of a curve between the ends of the axes; NaN where it has none."""
+def _apart(ends: dict[int, tuple[float, float]], sizes: dict[int, float]) -> dict[int, float]:
+    """Return heights at which no name covers another, as near to the ends of their curves as can be.
+
+    Args:
+        ends: where each curve ends, in shares of the axes.
+        sizes: how high each name is, in shares of the axes.
+
+    Returns:
+        a height by curve; none where a curve ends far from the right, or a name would be far from its curve.
+    """
+    places = sorted(ends, key=lambda i: ends[i][1])
+    own = np.array([ends[i][1] for i in places])
+    if not np.isfinite(own).all() or min(ends[i][0] for i in places) < RIGHTMOST:
+        return {}
+    tall = np.array([sizes[i] for i in places])
+    above = np.concatenate([[0.0], np.cumsum((tall[1:] + tall[:-1]) / 2)])
+    heights = _rising(own - above) + above
+    far = np.abs(heights - own).max() > FARTHEST
+    inside = heights[0] >= -tall[0] and heights[-1] <= 1 + tall[-1]
+    return {} if far or not inside else dict(zip(places, map(float, heights), strict=True))
+
+
+def _rising(values: np.ndarray) -> np.ndarray:
+    """Return the nearest values that do not fall, in least squares: those that would are put at their mean."""
+    blocks: list[list[float]] = []
+    for value in values:
+        blocks.append([float(value)])
+        while len(blocks) > 1 and np.mean(blocks[-2]) > np.mean(blocks[-1]):
+            last = blocks.pop()
+            blocks[-1] += last
+    return np.concatenate([np.full(len(block), np.mean(block)) for block in blocks])
+
+
+def _write_beside(
+    ax: Any, curve: Curve, name: str, end: tuple[float, float], height: float
+) -> None:
+    points_up = 72 * ax.figure.get_figheight() * ax.get_position().height
+    ax.annotate(
+        name,
+        end,
+        (5, points_up * (height - end[1])),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        color=blend(curve.role, curve.shade),
+        fontsize=8.5,
+        linespacing=1,
+        va="center",
+        annotation_clip=False,
+    )
+
+
+def _end_on_axes(ax: Any, curve: Curve, panel: Panel) -> tuple[float, float]:
+    """Return where a curve ends, in shares of the axes; NaN where it has no end."""
+    across, up = ax.transLimits.transform(
+        ax.transScale.transform(_end(curve, panel, ax.get_xlim()))
+    )
+    return float(across), float(up)
+
+
+def _end(curve: Curve, panel: Panel, across: tuple[float, float]) -> tuple[float, float]:
+    """Return the last point of a curve between the ends of the axes, of many rows their median; NaN without any."""
     x, y = _shown(curve, panel)
-    least, most = ax.get_xlim()
-    between = np.flatnonzero(np.isfinite(y[0]) & (x[0] >= least) & (x[0] <= most))
+    least, most = across
+    some = np.isfinite(y).any(0) & np.isfinite(x[0]) & (x[0] >= least) & (x[0] <= most)
+    between = np.flatnonzero(some)
     if not between.size:
         return np.nan, np.nan
-    return float(x[0, between[-1]]), float(y[0, between[-1]])
+    return float(x[0, between[-1]]), float(np.nanmedian(y[:, between[-1]]))
 
 
 def curve_line(ax: Any, curve: Curve, panel: Panel | Map, detail: Detail, series: int = 0) -> None:

@@ -223,10 +223,7 @@ class ThreeLevelHessian(kit.Claim[Setting]):
         c = self.classes
         # half of the share that a common feature gives the class part, as in hessian-outliers
         carries = seen.carried > c / (4 * (c - 1))
-        # an outlier lies above the middle of the gap that theory names
-        first = int(law.outliers)
-        ends = seen.eigenvalues.isel(rank=slice(first - 1, first + 1))
-        middle = np.exp(np.log(ends).mean("rank"))
+        middle = _middle_of_gap(law, seen)
         ranks = xarray.DataArray([c, c * (c - 2), self.n * (c - 1)], dims="level")
         return {
             "outliers": carries.cumprod("rank").sum("rank"),
@@ -396,24 +393,27 @@ class ThreeLevelHessian(kit.Claim[Setting]):
     ) -> tuple[kit.Panel, ...]:
         c = self.classes
         largest = seen.eigenvalues.isel(rank=0, drop=True)
-        along = lambda array: (array / largest).transpose("seed", ...).values
-        rank = np.arange(1, seen.sizes["rank"] + 1)
-        fewer = rank[: seen.sizes["order"]]
-        lefts = {name: seen.left.sel(removed=name, drop=True) for name in REMOVED}
-        every = {"class": seen.left_of_class_part, **lefts}
+        along = lambda array: (array / largest).median("seed").values
+        rank = np.arange(1, seen.sizes["order"] + 1)
+        lefts = [seen.left.sel(removed=name, drop=True) for name in REMOVED]
+        names = ("without class", "without both", "without within")
         without = [
-            kit.observed_curve(fewer, along(left), f"without {name}", shade=(i + 1) / 3)
-            for i, (name, left) in enumerate(every.items())
+            kit.observed_curve(rank, along(left), name, shade=(i + 1) / 3)
+            for i, (name, left) in enumerate(
+                zip(names, (seen.left_of_class_part, *lefts), strict=True)
+            )
         ]
+        counts = np.full(len(rank), float((_middle_of_gap(law, seen) / largest).median()))
         outliers = np.arange(1, c)
         return (
             kit.panel(
                 "Without class and cross-class parts the outliers are gone",
                 "rank",
-                "eigenvalue / largest",
-                kit.observed_curve(rank, along(seen.eigenvalues), "G"),
+                "eigenvalue / largest, median",
+                kit.observed_curve(rank, along(seen.eigenvalues.isel(rank=slice(len(rank)))), "G"),
                 *without,
-                kit.predicted_curve((c - 0.5,) * 2, (0.02, 1), "C − 1 outliers"),
+                kit.predicted_curve(rank, counts, "an outlier"),
+                kit.predicted_curve((c - 0.5,) * 2, (0.02, 1)),
                 log="y",
             ),
             kit.panel(
@@ -426,3 +426,10 @@ class ThreeLevelHessian(kit.Claim[Setting]):
                 ylim=(0, 1.05),
             ),
         )
+
+
+def _middle_of_gap(law: xarray.Dataset, seen: xarray.Dataset) -> xarray.DataArray:
+    """Return, of each network, the middle of the gap that theory names: an outlier lies above it."""
+    first = int(law.outliers)
+    ends = seen.eigenvalues.isel(rank=slice(first - 1, first + 1))
+    return np.exp(np.log(ends).mean("rank"))

@@ -384,11 +384,12 @@ class OneStepOutOfTheKernel(kit.Claim[list[Setting]]):
             log="xy",
         )
         out = [
-            kit.observed_curve(widths, size(seen[name]), label, shade=shade)
-            for name, label, shade in (
-                ("mean_field_relu", "ReLU, mean-field", 0.0),
-                ("mean_field_tanh", "tanh, mean-field", 0.3),
-                ("standard", "ReLU, standard", 1.0),
+            kit.observed_curve(widths, change, f"{name}: n^({_power(widths, change)})", shade=shade)
+            for name, change, shade in (
+                ("mean-field, ReLU", size(seen.mean_field_relu), 0.0),
+                ("mean-field, tanh", size(seen.mean_field_tanh), 0.3),
+                ("NTK, ReLU", relu[-1], 0.6),
+                ("standard, ReLU", standard, 1.0),
             )
         ]
         scalings = kit.panel(
@@ -396,13 +397,16 @@ class OneStepOutOfTheKernel(kit.Claim[list[Setting]]):
             "width n",
             "change of the kernel, ‖ΔΘ‖/‖Θ‖",
             *out,
-            kit.observed_curve(widths, relu[-1], "ReLU, NTK", shade=0.6),
-            kit.predicted_curve(
-                widths, standard[0] * (widths / widths[0]) ** -2, "standard, ∝ n⁻²"
-            ),
+            kit.predicted_curve(widths, standard[0] * (widths / widths[0]) ** -2, "∝ n⁻²"),
             log="xy",
         )
         return (kernel, scalings)
+
+
+def _power(x: np.ndarray, y: np.ndarray) -> str:
+    """Return the power of x with which y goes, to one decimal."""
+    slope = round(float(np.polyfit(np.log(x), np.log(y), 1)[0]), 1)
+    return f"{slope + 0.0:.1f}".replace("-", "−")
 
 
 @sequential

@@ -7,7 +7,10 @@ from steepest.claims.implicit_bias.logistic_max_margin.experiment import PLAIN
 
 
 def panels_of_flows(law: xarray.Dataset, seen: xarray.Dataset) -> tuple[kit.Panel, ...]:
-    """Draw the margin on breast cancer on two clocks, and growth and direction of the synthetic flows."""
+    """Draw the margin on breast cancer on two clocks, and growth and direction of the synthetic flows.
+
+    A curve over plain time ends where the other begins: under each other one would not be seen.
+    """
     best = float(law.real_margin)
     clock = seen.real_clock.values
     ratio = seen.real_margins.values / best
@@ -28,11 +31,13 @@ def panels_of_flows(law: xarray.Dataset, seen: xarray.Dataset) -> tuple[kit.Pane
             ylim=(-1, 1.1),
         ),
         kit.panel(
-            "At t = 10⁶ plain time does not even separate",
+            "At t = 10⁶ plain time has not even separated the data",
             "log t",
             "1 − margin / γ̂",
-            kit.observed_curve(log_time, 1 - ratio, "risk clock"),
             kit.context_curve(log_time[plain], 1 - ratio[plain], "plain time"),
+            kit.observed_curve(log_time[~plain], 1 - ratio[~plain], "risk clock"),
+            kit.context_curve((PLAIN, PLAIN), (1e-3, 1e3), "t = 10⁶", kind="dashed", shade=1.0),
+            kit.predicted_curve((log_time[0], log_time[-1]), (1, 1), "separated"),
             log="xy",
         ),
         kit.curves(

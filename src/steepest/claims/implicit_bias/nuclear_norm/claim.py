@@ -576,7 +576,8 @@ class NuclearNorm(kit.Claim[Setting]):
         truth = np.linalg.eigvalsh(law.low_rank.values[0])[order]
         places = np.arange(1, self.dimension + 1)
         apart = [_apart(seen.few, law.low_rank), _apart(seen.few, law.low_norm)]
-        shares = np.arange(1, self.draws + 1) / self.draws
+        met = np.full(2, MISSED / 2)
+        reach = np.array([min(map(np.min, apart)), max(map(np.max, apart))], float)
         return (
             kit.panel(
                 "Commuting measurements: small starts end at the least nuclear norm",
@@ -604,14 +605,13 @@ class NuclearNorm(kit.Claim[Setting]):
                 log="xy",
             ),
             kit.panel(
-                "Few measurements: most ends are at the truth, not at the least norm",
-                "distance of the end",
-                "share of problems below",
-                kit.observed_curve(
-                    np.sort(apart[0].values), shares, "from the truth", kind="steps"
-                ),
-                kit.rival_curve(np.sort(apart[1].values), shares, "from least nuclear norm"),
-                log="x",
+                "Few measurements: most ends are at the truth, none at the least norm",
+                "distance from least nuclear norm",
+                "distance from the truth",
+                kit.observed_curve(apart[1].values, apart[0].values, "one problem", kind="points"),
+                kit.predicted_curve(reach, met, "below: at the truth"),
+                kit.rival_curve(met, reach, "left of it: at the least norm"),
+                log="xy",
             ),
             kit.panel(
                 "The first of these: its end beside the truth and the least norm",

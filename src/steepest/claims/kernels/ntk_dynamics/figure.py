@@ -37,20 +37,25 @@ def panels_of_departures(
 
 
 def _one_point(law: xarray.Dataset, seen: xarray.Dataset) -> kit.Panel:
-    """Draw the outputs of some of the widest networks at one test point, and the recursion from one start."""
+    """Draw the outputs of some of the widest networks at one test point, and the recursion from one start.
+
+    That of the first is the one to compare; the others are faint.
+    """
     at = {"multiple": -1, "width": -1}
     point = int(np.argmax([str(name).startswith("test") for name in law.point.values]))
     steps = np.array([0, *law.step.values])
     start = seen.start.isel(width=-1)
     outputs = seen.outputs.isel(at)
-    lines = []
-    for i in range(min(DRAWN, seen.sizes["seed"])):
-        network = {"seed": i, "draw": 0}
-        path = [start.isel(network)[point], *outputs.isel(network)[:, point]]
-        lines.append(kit.observed_curve(steps, path, "" if i else "widest networks"))
+    networks = [{"seed": i, "draw": 0} for i in range(min(DRAWN, seen.sizes["seed"]))]
+    paths = np.array(
+        [[start.isel(network)[point], *outputs.isel(network)[:, point]] for network in networks]
+    )
+    lines = [kit.observed_curve(steps, paths[0], "one network", shade=0.0)]
+    if len(paths) > 1:
+        lines.insert(0, kit.observed_curve(steps, paths[1:], "others"))
     first = start.isel(seed=0, draw=0).values
     recursion = law.outputs.isel(multiple=-1)[:, point].values @ np.append(first, 1.0)
     path = [first[point], *recursion]
-    lines.append(kit.predicted_curve(steps, path, "limit kernel, first network"))
+    lines.append(kit.predicted_curve(steps, path, "limit kernel"))
     title = f"One test point at η = {float(law.multiple[-1]):g}/λ_max"
     return kit.panel(title, "step", "output", *lines)
