@@ -1,5 +1,6 @@
 """Build the book beside its place and move it there when it is whole."""
 
+import json
 import logging
 import os
 import re
@@ -22,7 +23,7 @@ from ._gallery import GALLERY
 from ._lean import lean_code_sheet, lean_page, lean_script, lean_sheet
 from ._numbers import Asked
 from ._reference import clean_docstring, short_signature, write_reference
-from ._search import split_index
+from ._search import keywords, split_index
 from ._shelf import shelf
 from ._slides import SHEET, write_slides
 
@@ -153,6 +154,9 @@ def _sphinx(
     for script in SCRIPTS:
         text = (Path(__file__).parent / script).read_text("utf-8")
         (static / script).write_text(lean_script(text), "utf-8")
+    scorer = (Path(__file__).parent / SCORER).read_text("utf-8")
+    by_word = json.dumps(keywords(docs), ensure_ascii=False)
+    (source / SCORER).write_text(scorer.replace("KEYWORDS", by_word), "utf-8")
     shelf.cache_clear()
     GALLERY.files.clear()
     # these speak up once a handler listens to everything
@@ -166,7 +170,7 @@ def _sphinx(
             html,
             doctrees,
             "html",
-            confoverrides=_settings(docs, results, execute),
+            confoverrides=_settings(docs, results, execute, source / SCORER),
             status=None,
             warning=said,
             freshenv=True,
@@ -193,7 +197,7 @@ def _kernels_quiet() -> Iterator[None]:
         os.close(nowhere)
 
 
-def _settings(docs: Path, results: Path, execute: bool) -> dict[str, Any]:
+def _settings(docs: Path, results: Path, execute: bool, scorer: Path) -> dict[str, Any]:
     """What Sphinx is told; the book has no other configuration."""
     return {
         "project": "Steepest",
@@ -227,7 +231,7 @@ def _settings(docs: Path, results: Path, execute: bool) -> dict[str, Any]:
         "html_js_files": [(script, {"defer": "defer"}) for script in IN_EVERY_PAGE],
         "html_math_renderer": "mathml",
         "html_show_search_summary": False,  # it loads every page that is found
-        "html_search_scorer": str(Path(__file__).parent / SCORER),
+        "html_search_scorer": str(scorer),
         "html_show_sourcelink": False,
         "html_copy_source": False,
         "html_show_sphinx": False,

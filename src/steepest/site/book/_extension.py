@@ -23,7 +23,7 @@ from . import _html, _theory_html
 from ._chapters import Chapter, chapters, frames
 from ._gallery import MANY, NEAR
 from ._numbers import KINDS, Asked, Number, asked
-from ._search import Shown, shown, write_shown
+from ._search import Shown, keywords, keywords_of, shown, write_shown
 from ._shelf import Shelf, shelf
 from ._slides import CHAPTERS, address
 from ._statements import Outcome, StatementMap, read_statements
@@ -80,6 +80,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("doctree-read", _set_scripts)
     app.connect("doctree-read", _keep_formulas_out_of_the_search)
     app.connect("doctree-read", _link_slides)
+    app.connect("doctree-read", _add_keywords)
     app.connect("html-page-context", _leave_out_what_a_page_does_not_need)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
@@ -551,6 +552,13 @@ def _link_slides(app: Sphinx, doctree: nodes.document) -> None:
     link = f'<a href="../{address(page)}">Slides of this chapter</a>'
     line = f'<p class="slides-link">{link}, to show in a lecture or to print</p>'
     doctree.append(shown(line))
+
+
+def _add_keywords(app: Sphinx, doctree: nodes.document) -> None:
+    """Let the search find a page by words that readers use and its text may not."""
+    words = keywords_of(app.env.docname, keywords(Path(app.config.steepest_docs)))
+    if words:
+        doctree.append(Shown("", words, format="html"))
 
 
 def _set_scripts(app: Sphinx, doctree: nodes.document) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import tomllib
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,23 @@ def words(html: str) -> str:
     """
     text = unescape(re.sub(r"<[^>]*>", " ", _NO_WORDS.sub(" ", html)))
     return " ".join(_NUMBER.sub(" ", text).split())
+
+
+def keywords(docs: Path) -> dict[str, list[str]]:
+    """Return which pages a keyword belongs to, best first, as the sources say in ``search.toml``; none without it."""
+    file = docs / "search.toml"
+    if not file.is_file():
+        return {}
+    return tomllib.loads(file.read_text("utf-8"))["keywords"]
+
+
+def keywords_of(page: str, by_word: dict[str, list[str]]) -> str:
+    """Return the keywords that belong to a page, as text that the search reads.
+
+    >>> keywords_of("chapters/a", {"step size": ["chapters/a"], "noise": ["chapters/b"]})
+    'step size'
+    """
+    return ", ".join(word for word, pages in by_word.items() if page in pages)
 
 
 def split_index(html: Path, loader: str) -> None:

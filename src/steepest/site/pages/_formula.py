@@ -12,6 +12,12 @@ from steepest.core.text import visible
 from ._safe import MATHML, only
 
 _ROWS = ("math", "mrow", "mstyle", "mtd")
+_DELIMITERS = {
+    r"\{": "{", r"\}": "}", r"\lbrace": "{", r"\rbrace": "}", r"\|": "‖", r"\Vert": "‖", r"\vert": "|",
+    r"\langle": "⟨", r"\rangle": "⟩", r"\lfloor": "⌊", r"\rfloor": "⌋", r"\lceil": "⌈", r"\rceil": "⌉",
+}  # fmt: skip
+r"""Delimiters of a size, as in ``\Big\{``, which the converter leaves as they are written."""
+_PRIMES = ("′", "″", "‴", "⁗")
 
 
 def formula(latex: str, display: str = "block") -> Markup:
@@ -41,6 +47,9 @@ def formula(latex: str, display: str = "block") -> Markup:
             stacklevel=2,
         )
     _unwrap(root)
+    for part in list(root.iter()):
+        _put_prime_beside(part)
+        _let_grow(part)
     root.attrib = {"display": display, "alttext": visible(latex)}
     return Markup(ElementTree.tostring(root, encoding="unicode"))
 
@@ -83,6 +92,14 @@ def _unwrap(row: ElementTree.Element) -> None:
         row[:] = list(row[0])
 
 
+def _let_grow(part: ElementTree.Element) -> None:
+    """Give a delimiter of a size that has an exponent or index a row of its own: browsers let it grow in rows alone."""
+    if part.tag in ("msup", "msub", "msubsup") and "minsize" in part[0].attrib:
+        row = ElementTree.Element("mrow")
+        row.append(part[0])
+        part[0] = row
+
+
 def split_formula(latex: str) -> list[str]:
     r"""Split a statement where wide spaces part it, outside of braces, brackets of a size and environments.
 
@@ -105,7 +122,9 @@ def split_formula(latex: str) -> list[str]:
 
 def _correct(part: ElementTree.Element) -> None:
     """Bold letters, upright capital Greek, relations that are operators, and bars without space."""
-    text = part.text or ""
+    text = part.text = _DELIMITERS.get(part.text or "", part.text or "")
+    if "minsize" in part.attrib:
+        part.attrib |= {"stretchy": "true", "symmetric": "true"}
     if part.get("mathvariant") in ("bold", "bold-italic"):
         part.text = "".join(_bold(letter, part.attrib["mathvariant"]) for letter in text)
         del part.attrib["mathvariant"]
@@ -122,6 +141,20 @@ def _correct(part: ElementTree.Element) -> None:
         part.tag == "mo" and len(text) > 3 and text.isalpha()
     ):  # a named function; min, max, sup, inf and lim are operators
         part.tag = "mi"
+
+
+def _put_prime_beside(part: ElementTree.Element) -> None:
+    """Take a prime out of the exponent: the sign is small and high by itself, and would be shrunk twice."""
+    if part.tag not in ("msup", "msubsup") or part[-1].text not in _PRIMES:
+        return
+    *inside, prime = part
+    if part.tag == "msubsup":
+        base = ElementTree.Element("msub")
+        base[:] = inside
+        inside = [base]
+    prime.tag = "mi"
+    part.tag = "mrow"
+    part[:] = [*inside, prime]
 
 
 def _bold(letter: str, variant: str) -> str:
