@@ -1,12 +1,14 @@
 """Figures: what is drawn stays true to the data, light, and the same every time."""
 
 import re
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 from steepest.core.panels import context_curve, observed_curve, panel, predicted_curve, rival_curve
+from steepest.site import pages
 from steepest.site.drawing import COLOURS, FAMILY, blend, draw, power, svg, thin, thumbnail
 
 LONG = np.arange(50_000.0)
@@ -140,6 +142,35 @@ def test_four_measured_curves_are_told_apart():
         assert min(np.linalg.norm(a - b) for a in places for b in others) > 0.1
 
 
+@pytest.mark.parametrize("sheet", ["light", "dark"])
+def test_names_in_the_colours_of_curves_can_be_read(sheet):
+    """Each colour of a role has a contrast of 4.5 to the page, as WCAG 2 asks of text."""
+    text = (Path(pages.__file__).parent / "css" / f"{sheet}.css").read_text("utf-8")
+    colours = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", text))
+    for name, colour in colours.items():
+        if name.split("-")[0] in COLOURS:
+            for ground in ("paper", "raised"):
+                assert _contrast(colour, colours[ground]) >= 4.5, (name, ground)
+
+
+@pytest.mark.parametrize("role", COLOURS)
+def test_the_page_has_the_colours_of_figures(role):
+    text = (Path(pages.__file__).parent / "css" / "light.css").read_text("utf-8")
+    assert f"--{role}: {COLOURS[role]};" in text
+    assert f"--{role}-far: {FAMILY[role]};" in text
+
+
+def _contrast(colour, ground):
+    lights = sorted(map(_light, (colour, ground)))
+    return (lights[1] + 0.05) / (lights[0] + 0.05)
+
+
+def _light(colour):
+    share = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
 def _oklab(colour):
     """The coordinates of a colour such as #1f6fb4 (Ottosson 2020)."""
     share = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
@@ -212,3 +243,55 @@ def test_names_at_the_ends_of_curves_stay_where_the_axes_end():
         assert text.xy[1] == pytest.approx(
             np.exp(-80 / (20 if text.get_text() == "with momentum" else 100)), abs=0.06
         )
+
+
+def _named(figure):
+    figure.draw_without_rendering()
+    return {text.get_text(): text for text in figure.axes[0].texts if text.get_text()}
+
+
+def test_names_of_crowded_ends_do_not_cover_each_other():
+    x = np.linspace(0, 1, 50)
+    ends = (0.5, 0.505, 0.51, 0.9)
+    curves = [observed_curve(x, end * x, f"c{i}", shade=i / 4) for i, end in enumerate(ends)]
+    figure = draw([panel("Ends", "x", "y", *curves, ylim=(0, 1))])
+    names = _named(figure)
+    assert set(names) == {"c0", "c1", "c2", "c3"}
+    boxes = [names[name].get_window_extent() for name in sorted(names)]
+    assert all(below.y1 <= above.y0 + 1 for below, above in zip(boxes, boxes[1:], strict=False))
+
+
+def test_lines_of_many_seeds_and_thresholds_are_named_at_their_ends():
+    x = np.linspace(1, 2, 20)
+    rows = np.outer([0.9, 1.0, 1.1], x)
+    lines = (observed_curve(x, rows, "seeds"), predicted_curve(x, 0 * x + 0.2, "threshold"))
+    figure = draw([panel("Seeds", "x", "y", *lines)])
+    names = _named(figure)
+    assert set(names) == {"seeds", "threshold"}
+    assert figure.axes[0].get_legend() is None
+
+
+def test_names_that_would_stand_far_from_their_curves_are_in_the_legend():
+    x = np.linspace(0, 1, 20)
+    curves = [observed_curve(x, x * (1 + k / 1e4), f"c{k}", shade=k / 9) for k in range(9)]
+    figure = draw([panel("Ends", "x", "y", *curves)])
+    assert not _named(figure)
+    assert len(figure.axes[0].get_legend().get_texts()) == 9
+
+
+@pytest.mark.parametrize("end", [1.1, 30.0])
+def test_a_circle_is_round(end):
+    angle = np.linspace(0, 2 * np.pi, 100)
+    curve = predicted_curve(end * np.cos(angle) / 2, end * np.sin(angle) / 2)
+    figure = draw([panel("Circle", "x", "y", curve, xlim=(-end, end), ylim=(-end, end))])
+    figure.draw_without_rendering()
+    box = figure.axes[0].get_window_extent()
+    assert box.width == pytest.approx(box.height, rel=0.01)
+
+
+def test_cards_name_their_curves():
+    x = np.linspace(0, 1, 20)
+    text = thumbnail(
+        panel("T", "x", "y", observed_curve(x, x, "lazy"), observed_curve(x, 0 * x, "rich"))
+    )
+    assert "lazy" in text and "rich" in text
