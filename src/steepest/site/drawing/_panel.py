@@ -23,6 +23,7 @@ LINE = 11.0
 HEIGHT = 0.75
 """Share of a figure's height that its axes have, about."""
 FARTHEST = 0.13  # of the height of the axes, from the end of a curve to its name
+FULLEST = 0.85  # of the height of the axes, for all such names together
 RIGHTMOST = 0.85  # of the width, from where on a curve ends at the right
 
 
@@ -138,6 +139,8 @@ def _apart(ends: dict[int, tuple[float, float]], sizes: dict[int, float]) -> dic
     if not np.isfinite(own).all() or min(ends[i][0] for i in places) < RIGHTMOST:
         return {}
     tall = np.array([sizes[i] for i in places])
+    if tall.sum() > FULLEST:
+        return {}
     above = np.concatenate([[0.0], np.cumsum((tall[1:] + tall[:-1]) / 2)])
     heights = _rising(own - above) + above
     far = np.abs(heights - own).max() > FARTHEST
