@@ -1,6 +1,7 @@
 """Figures: what is drawn stays true to the data, light, and the same every time."""
 
 import re
+from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -258,7 +259,7 @@ def test_names_of_crowded_ends_do_not_cover_each_other():
     names = _named(figure)
     assert set(names) == {"c0", "c1", "c2", "c3"}
     boxes = [names[name].get_window_extent() for name in sorted(names)]
-    assert all(below.y1 <= above.y0 + 1 for below, above in zip(boxes, boxes[1:], strict=False))
+    assert all(below.y1 <= above.y0 + 1 for below, above in pairwise(boxes))
 
 
 def test_lines_of_many_seeds_and_thresholds_are_named_at_their_ends():
