@@ -234,5 +234,5 @@ except UserError as sentence:
 # * [Your own claim, and how to ship it](your_own_claim.py): write one, and make it fail.
 # * [A phase diagram on a cluster](phase_diagram.py): this claim at many points instead of one.
 # * [Measure a training run](measure_training.py): your network instead of ours.
-# * `steepest run` without a name takes you on a tour, one claim of each chapter; `steepest run --all` runs every claim. Both
-#   end with the atlas, a page for each.
+# * `steepest run` without a name takes you on a tour, one claim of each chapter; `steepest run --all` runs every claim.
+#   Both end with the atlas, a page for each.
