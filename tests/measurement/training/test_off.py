@@ -17,7 +17,7 @@ def noisy(outputs, targets):
     [
         (lambda: torch.nn.Linear(2, 1), noisy, "model, loss or loader are random"),
         (lambda: torch.nn.Linear(3, 1), torch.nn.MSELoss(), "cannot be evaluated"),
-        (lambda: "a network", torch.nn.MSELoss(), "a model is a pair"),
+        (lambda: "a network", torch.nn.MSELoss(), "a model is a torch.nn.Module"),
         (lambda: torch.nn.Linear(2, 1), None, "without a loss"),
         (lambda: torch.nn.Linear(2, 1), lambda f, y: 1 / 0, "ZeroDivisionError"),
     ],

@@ -248,17 +248,22 @@ def _readable(record: Record) -> Record:
     names = record["quantities"]
     for name, entry in names.items():
         theory = entry.get("theory")
-        if theory is not None and not theory.isvisible():
-            entry["theory"] = visible(theory)
-        if not name.isvisible():
-            record["quantities"] = {visible(name): entry for name, entry in names.items()}
+        if theory is not None and not theory.isprintable():
+            entry["theory"] = _on_a_line(theory)
+        if not name.isprintable():
+            record["quantities"] = {_on_a_line(name): entry for name, entry in names.items()}
     for key in ("trouble", "not_measured"):
         if isinstance(record.get(key), str):
-            record[key] = visible(record[key])
+            record[key] = _on_a_line(record[key])
     if isinstance(record.get("warnings"), list):
         said = record["warnings"]
-        record["warnings"] = [visible(text) for text in said if isinstance(text, str)]
+        record["warnings"] = [_on_a_line(text) for text in said if isinstance(text, str)]
     return record
+
+
+def _on_a_line(text: str) -> str:
+    """Return a text without what no terminal shows, or what would begin another line."""
+    return visible(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def _is_count(step: Any) -> bool:
