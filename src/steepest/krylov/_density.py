@@ -6,10 +6,11 @@ import numpy as np
 from jaxtyping import Float
 
 from steepest.core.errors import UserError
+from steepest.core.given import whole
 from steepest.krylov._operators import Operator
 from steepest.krylov._space import KrylovSpace, multiply
 from steepest.krylov._threads import sequential
-from steepest.krylov._trace import ProbeEstimate, standard_error
+from steepest.krylov._trace import ProbeEstimate, check_probing, standard_error
 
 MEMORY = 2**30  # bytes of Krylov spaces at a time
 
@@ -78,10 +79,11 @@ def spectral_density(
     >>> density.nodes[0].round(6).tolist()
     [1.0, 2.0, 3.0, 4.0]
     """
-    if probes < 2 or steps < 1:
+    if whole("probes", probes) < 2 or whole("steps", steps) < 1:
         raise UserError(
             f"a density needs at least two probes and one step, got {probes} and {steps}"
         )
+    check_probing(operator, size, rng, probes)
     steps = min(steps, size)
     starts = rng.standard_normal((probes, size))
     starts /= np.linalg.norm(starts, axis=1, keepdims=True)

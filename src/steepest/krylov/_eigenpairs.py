@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from steepest.core.errors import UserError, nearest
+from steepest.core.given import function, vector, whole
 from steepest.krylov._beyond import NEAR, Beyond
 from steepest.krylov._operators import Eigenpairs, Operator
 from steepest.krylov._space import ROUNDING, KrylovSpace, multiply
@@ -63,10 +64,12 @@ def top_eigenpairs(
     >>> pairs.values.round(6).tolist(), round(pairs.bound, 6), pairs.missed
     ([4.0, 2.0], 4.0, 0.001)
     """
+    operator = function("operator", operator)
+    start = vector("start", start)
     size = len(start)
     if which not in ORDER:
         raise UserError(f"there are no {which!r} eigenpairs; {nearest(str(which), ORDER)}")
-    if not 1 <= count <= size:
+    if not 1 <= whole("count", count) <= size:
         raise UserError(f"a matrix of size {size} has 1 to {size} eigenpairs, got {count}")
     if missed is not None and not 0 < missed < 1:
         raise UserError(f"missed is a probability in (0, 1), or None for no bound, got {missed}")

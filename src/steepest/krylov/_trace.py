@@ -1,12 +1,13 @@
 """Traces and norms of a symmetric operator by random probes, with standard errors."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 from scipy.special import stdtrit
 
 from steepest.core.errors import UserError
+from steepest.core.given import function, generator, whole
 from steepest.krylov._operators import Operator
 from steepest.krylov._threads import sequential
 
@@ -63,8 +64,8 @@ def trace(
     >>> abs(estimate.value - 150) < 4 * estimate.standard_error + 1e-9
     True
     """
-    _enough(probes)
-    sketch = min(sketch, size)
+    check_probing(operator, size, rng, probes)
+    sketch = min(whole("sketch", sketch), size)
     exact = 0.0
     basis = np.zeros((size, 0))
     if sketch:
@@ -91,15 +92,23 @@ def squared_frobenius(
     >>> round(squared_frobenius(lambda v: v @ A, 2, np.random.default_rng(0)).value, 6)
     25.0
     """
-    _enough(probes)
+    check_probing(operator, size, rng, probes)
     squares = np.zeros(probes)
     for rows in _blocks(probes, size):
         squares[rows] = (np.asarray(operator(_signs(rng, len(rows), size)), float) ** 2).sum(1)
     return ProbeEstimate(float(squares.mean()), standard_error(squares), probes, probes)
 
 
-def _enough(probes: int) -> None:
-    if probes < 2:
+def check_probing(operator: Any, size: Any, rng: Any, probes: Any) -> None:
+    """Check what a matrix is probed with.
+
+    Raises:
+        UserError: no function, size or generator, or fewer than two probes.
+    """
+    function("operator", operator)
+    whole("size", size, 1)
+    generator("rng", rng)
+    if whole("probes", probes) < 2:
         raise UserError(f"a standard error needs at least two probes, got {probes}")
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
+from steepest.core import given
 from steepest.core.errors import UserError, nearest
 from steepest.files import import_file
 
@@ -98,7 +99,8 @@ class Builder:
             return cls(source.where, source.function)
         if callable(source):
             return cls(getattr(source, "__name__", "build"), source)
-        return cls(source, _function(source))
+        where = str(given.file("a function that builds a model, or FILE.py:FUNCTION,", source))
+        return cls(where, _function(where))
 
     @property
     def knobs(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from steepest.core import given
 from steepest.core.errors import UserError
 from steepest.measurement._building import first_line
 
@@ -22,8 +23,9 @@ def load_checkpoint(file: Path) -> Any:
     Raises:
         UserError: no such file, another kind of file, a damaged one, or one that unpacks to more than it could hold.
     """
+    file = given.file("a checkpoint", file)
     if not file.is_file():
-        raise UserError(f"there is no checkpoint {file}")
+        raise UserError(f"there is no checkpoint {file}; give the name of an .npz or a .pt")
     if file.suffix not in (".npz", ".pt", ".pth"):
         raise UserError(
             f"a checkpoint is an .npz with named arrays or a .pt with a state dict, got {file.name}"

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from steepest.core.errors import UserError, nearest
+from steepest.core.given import real, shown, whole
 from steepest.measurement._adapter_rank import adapters
 from steepest.measurement._clipping import with_clipping
 from steepest.measurement._context import Context
@@ -17,7 +18,7 @@ from steepest.measurement._optimizer import Optimizer, optimizer_of
 from steepest.measurement._precision import double_precision
 from steepest.measurement._quantities import DEFAULT, QUANTITIES, chosen
 from steepest.measurement._report import Finding, Reading, Report
-from steepest.measurement.adapters import KINDS, Kind, Noise, Subject, normalizing_layers
+from steepest.measurement.adapters import KINDS, Kind, Noise, Subject, normalizing_layers, unwrapped
 from steepest.measurement.adapters import subject as make_subject
 
 NOT_MEASURED = "not measured"
@@ -97,9 +98,15 @@ def measure(
     names = None if what is None else chosen(what)
     if names is None and thorough:
         names = tuple(name for name in QUANTITIES if name != "drift" or since is not None)
+    if not callable(watch):
+        raise UserError(
+            f"watch is a function of the id of each quantity, got {shown(watch)}; try watch=print"
+        )
     watch("checking derivatives")
     checked_statistics(statistics)
     _check_descents(descents)
+    _check_settings(lr, momentum, weight_decay, batch, seed)
+    whole("micro_batch", micro_batch, 1)
     subject = (
         model
         if isinstance(model, Subject)
@@ -147,6 +154,20 @@ def _check_descents(descents: Any) -> None:
         )
 
 
+def _check_settings(lr: Any, momentum: Any, weight_decay: Any, batch: Any, seed: Any) -> None:
+    """Check the numbers that say how the model is trained.
+
+    Raises:
+        UserError: one that is no number.
+    """
+    for name, value in {"lr": lr, "momentum": momentum, "weight_decay": weight_decay}.items():
+        if value is not None:
+            real(name, value)
+    if batch is not None:
+        whole("batch", batch, 1)
+    whole("seed", seed)
+
+
 def report_on(
     subject: Subject,
     what: Sequence[str] | None,
@@ -173,6 +194,7 @@ def report_on(
     """
     if curvature not in KINDS:
         raise UserError(f"there is no curvature {curvature!r}; {nearest(str(curvature), KINDS)}")
+    _check_settings(lr, momentum, weight_decay, batch, seed)
     optimizer = optimizer_of(optimizer, subject, lr, momentum, weight_decay)
     started = time.perf_counter()
     passes = subject.passes
@@ -247,11 +269,18 @@ def _flat(subject: Subject, since: Any) -> np.ndarray | None:
     if since is None:
         return None
     if hasattr(since, "state_dict"):  # a module of torch
-        since = since.state_dict()
-    if hasattr(since, "shape"):
-        flat = np.asarray(since, subject.dtype)
-    else:
-        flat = subject.flatten(since)
+        since = unwrapped(since).state_dict()
+    try:
+        flat = (
+            np.asarray(since, subject.dtype) if hasattr(since, "shape") else subject.flatten(since)
+        )
+    except UserError:
+        raise
+    except Exception as trouble:  # whatever a framework says of what is no tree of arrays
+        raise UserError(
+            "since is an earlier checkpoint: a model like this one, its parameters, a state dict or a flat vector, got "
+            f"{shown(since)}; read a file with steepest.measurement.load_checkpoint"
+        ) from trouble
     if flat.shape != (subject.size,) or not np.isfinite(flat).all():
         raise UserError(
             f"the checkpoint has {flat.size} weights, {subject.name} has {subject.size}, all of them finite"

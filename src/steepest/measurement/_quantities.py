@@ -6,6 +6,7 @@ from importlib import import_module
 import numpy as np
 
 from steepest.core.errors import UserError, nearest
+from steepest.core.given import listed
 from steepest.measurement._adapter_rank import measure_adapter_rank
 from steepest.measurement._batch_noise import measure_batch_noise
 from steepest.measurement._context import Context
@@ -246,7 +247,7 @@ def chosen(what: Sequence[str]) -> tuple[str, ...]:
     >>> chosen(["risk", "signals"])
     ('risk', 'signal-propagation')
     """
-    ids = tuple(ALIASES.get(name, name) for name in what)
+    ids = tuple(ALIASES.get(name, name) for name in listed("what", what))
     for name in ids:
         if name not in QUANTITIES:
             raise UserError(f"there is no quantity {name!r}; {nearest(name, QUANTITIES)}")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from steepest.core import given
 from steepest.core.errors import UserError
 from steepest.core.panels import Panel, panels_from_json
 from steepest.core.records import number as read_number
@@ -294,7 +295,7 @@ def read_report(file: str | Path) -> Report:
     Raises:
         UserError: no such file, or one that holds something else.
     """
-    path = Path(file)
+    path = given.file("a report", file)
     if not path.is_file():
         raise UserError(
             f"there is no report {path}; write one with steepest measure … --json > {path}"

@@ -14,6 +14,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float, Scalar
 
 from steepest.core.errors import UserError
+from steepest.core.given import numbers
 from steepest.nn.types import Risk
 
 MarginLoss = Callable[[Float[Array, "*shape"]], Float[Array, "*shape"]]
@@ -206,7 +207,7 @@ def check_labels(y: Any) -> Float[Array, " n"]:
     Traceback (most recent call last):
     steepest.core.errors.UserError: labels: expected only -1 and +1, got values 0, 1; for labels 0 and 1 pass 2*y - 1
     """
-    y = jnp.asarray(y, dtype=float)
+    y = jnp.asarray(numbers("labels", y), dtype=float)
     if y.ndim != 1:
         raise UserError(
             f"labels: expected one label ±1 an example, shape (n,), got shape {y.shape}; flatten them"

@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from steepest.core.errors import UserError
+from steepest.core.given import numbers
 
 
 def check_inputs(
@@ -19,8 +20,8 @@ def check_inputs(
     >>> check_inputs("demo", [[1.0, 2.0]], [3.0])[0].shape
     (1, 2)
     """
-    x = np.asarray(x, dtype=float)
-    y = np.asarray(y, dtype=float)
+    x = np.asarray(numbers(f"{what}: inputs", x), dtype=float)
+    y = np.asarray(numbers(f"{what}: targets", y), dtype=float)
     if x.ndim != 2 or x.size == 0:
         raise UserError(
             f"{what}: expected inputs of shape (n, d), not empty, got shape {x.shape}; one example a row"
@@ -48,7 +49,7 @@ def check_positive(what: str, name: str, values: Any, count: int) -> Float[np.nd
     >>> check_positive("demo", "weights", [1, 2], 2).tolist()
     [1.0, 2.0]
     """
-    values = np.asarray(values, dtype=float)
+    values = np.asarray(numbers(f"{what}: {name}", values), dtype=float)
     if values.shape != (count,) or not np.isfinite(values).all() or (values <= 0).any():
         raise UserError(
             f"{what}: expected {name} of shape ({count},), finite and positive, got shape {values.shape} "

@@ -1,6 +1,8 @@
 """Data as a stream of small batches that can be passed over again and again."""
 
+import random
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from typing import Any
 
 import numpy as np
@@ -12,10 +14,10 @@ class Batches:
     """Examples in batches of bounded size; every pass goes over the same source again.
 
     Attributes:
-        source: a pair of arrays ``(x, y)``, or anything that can be iterated over more than once and gives batches,
-            such as a list or a data loader. A batch is a pair ``(inputs, targets)``; only a loss of ``(params, batch)``
-            or the model's own may have others: arrays in a tuple, list or dictionary. A dictionary of arrays is one
-            batch.
+        source: a pair of arrays ``(x, y)``, of which one may be several arrays, or anything that can be iterated over
+            more than once and gives batches, such as a list or a data loader. A batch is a pair ``(inputs, targets)``;
+            only a loss of ``(params, batch)`` or the model's own may have others: arrays in a tuple, list or
+            dictionary. A dictionary of arrays is one batch.
         size: examples of a batch at most; larger ones are cut, so that memory stays bounded.
         entire: whether batches are examples that are normalized together: then arrays alone are cut, and a last batch
             of less than half of the first one is left out, as its statistics would be those of too few.
@@ -45,22 +47,39 @@ class Batches:
         self.whole = is_pair_of_arrays(self.source)
         self.factors: Sequence[float] = ()
 
+    @contextmanager
+    def passing(self) -> Iterator[None]:
+        """Pass over the source, and put back the random numbers that it draws."""
+        of_numpy = np.random.get_state()
+        of_python = random.getstate()
+        try:
+            yield
+        finally:
+            np.random.set_state(of_numpy)
+            random.setstate(of_python)
+
+    def as_given(self) -> Generator[Any, None, None]:
+        """Yield the batches before they are cut."""
+        with self.passing():
+            yield from [self.source] if self.whole else self.source
+
     def __iter__(self) -> Generator[tuple[Any, int], None, None]:
         """Yield each batch with its number of examples."""
         is_cut = self.whole or not self.entire
         typical = 0  # examples of the first batch
         self.position = -1
-        for batch in [self.source] if self.whole else self.source:
-            count = examples(batch)
-            size = min(count, self.size) if is_cut else count
-            for start in range(0, count, size or 1):
-                stop = min(start + size, count)
-                typical = typical or size
-                if self.entire and 2 * (stop - start) < typical:
-                    continue
-                self.position += 1
-                part = batch if stop - start == count else _cut(batch, slice(start, stop))
-                yield part, stop - start
+        with closing(self.as_given()) as batches:
+            for batch in batches:
+                count = examples(batch)
+                size = min(count, self.size) if is_cut else count
+                for start in range(0, count, size or 1):
+                    stop = min(start + size, count)
+                    typical = typical or size
+                    if self.entire and 2 * (stop - start) < typical:
+                        continue
+                    self.position += 1
+                    part = batch if stop - start == count else _cut(batch, slice(start, stop))
+                    yield part, stop - start
         if not typical:
             raise UserError("the data hold no examples; check the arrays or the loader")
 
@@ -70,34 +89,31 @@ class Batches:
 
     def sizes(self) -> list[int]:
         """Return the numbers of examples of the batches as they are given, before they are cut."""
-        return [examples(batch) for batch in ([self.source] if self.whole else self.source)]
+        return [examples(batch) for batch in self.as_given()]
 
     def first(self) -> tuple[Any, int]:
         """Return the first batch; the pass ends there."""
-        run = iter(self)
-        batch = next(run)
-        run.close()  # what a pass restores, it restores now
-        return batch
+        with closing(iter(self)) as batches:
+            return next(batches)
 
     def given(self) -> int:
         """Return the number of examples in the source's first batch, before it is cut; the pass ends there."""
-        if self.whole:
-            return examples(self.source)
-        run = iter(self.source)
-        count = examples(next(run))
-        close = getattr(run, "close", None)
-        if close is not None:
-            close()
-        return count
+        with closing(self.as_given()) as batches:
+            return examples(next(batches))
 
 
 def is_pair_of_arrays(source: Any) -> bool:
-    """Tell whether this is ``(x, y)``, and not a list of two batches."""
-    return (
-        isinstance(source, tuple | list)
-        and len(source) == 2
-        and all(hasattr(array, "shape") for array in source)
-    )
+    """Tell whether this is ``(x, y)``, and not a list of two batches.
+
+    One of them may be several arrays, as no batch is an array: ``((x, z), y)``.
+
+    >>> x = np.ones(3)
+    >>> is_pair_of_arrays(((x, x), x)), is_pair_of_arrays([(x, x), (x, x)])
+    (True, False)
+    """
+    if not (isinstance(source, tuple | list) and len(source) == 2):
+        return False
+    return any(hasattr(part, "shape") for part in source) and all(map(leaves, source))
 
 
 def examples(batch: Any) -> int:

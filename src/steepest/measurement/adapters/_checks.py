@@ -43,8 +43,8 @@ def check_subject(subject: Subject, fixed: bool = False) -> None:
     """
     first = subject.risk()
     with random_states(SEED):
-        # a copy of its own: a graph that was kept would repeat the first pass
-        second = (subject if fixed else subject.redrawn()).at(subject.values()).risk()
+        # a copy: a graph that was kept would repeat the first pass
+        second = (subject if fixed else subject.redrawn(SEED)).at(subject.values()).risk()
     if not np.isfinite(first):
         raise UserError(
             f"the loss of {subject.name} is {first}; check the inputs and the weights for NaN"

@@ -74,6 +74,20 @@ def _twice_differentiable(module: nn.Module) -> AbstractContextManager:
     return _WeightNorm() if names & {"_WeightNorm", "WeightNorm"} else nullcontext()
 
 
+def one_tensor(name: str, returned: Any) -> Tensor:
+    """Return the outputs of a module.
+
+    Raises:
+        UserError: it returns anything but one tensor.
+    """
+    if not isinstance(returned, Tensor):
+        raise UserError(
+            f"{name} returns a {type(returned).__name__}, and this needs its outputs in one tensor; measure a module "
+            "around it that returns the outputs, or only what needs the loss: risk, gradient, sharpness"
+        )
+    return returned
+
+
 class Graph:
     """Outputs, loss and gradient of one batch, with the graph through which they are differentiated again."""
 
@@ -88,14 +102,13 @@ class Graph:
         self.leaves = list(self.tensors.values())
 
     @cached_property
+    def returned(self) -> Any:
+        """Return whatever the module does, such as logits with hidden states."""
+        return self.forward(self.tensors, as_pair(self.batch)[0])
+
+    @property
     def outputs(self) -> Tensor:
-        out = self.forward(self.tensors, as_pair(self.batch)[0])
-        if not isinstance(out, Tensor):
-            raise UserError(
-                f"{self.name} returns a {type(out).__name__}, not one tensor; wrap it in a module that returns "
-                "the outputs, or give a loss(params, batch)"
-            )
-        return out
+        return one_tensor(self.name, self.returned)
 
     @cached_property
     def loss(self) -> Tensor:
@@ -103,7 +116,7 @@ class Graph:
         if loss.of_params:
             value = loss.checked(loss.function(self.tensors, self.batch))
         else:
-            value = loss.checked(loss.function(self.outputs, as_pair(self.batch)[1]))
+            value = loss.checked(loss.function(self.returned, as_pair(self.batch)[1]))
         if not value.requires_grad:
             raise UserError(
                 f"the loss of {self.name} has no derivative in the weights: outputs or loss are cut off from them "

@@ -32,8 +32,6 @@ from steepest.nn.activations import activation
 from steepest.nn.networks import Mlp
 from steepest.nn.types import Network
 
-OTHER = 20_061_113  # folded into keys, for a pass with other random numbers
-
 
 class JaxSubject(Subject):
     """A model of JAX with its parameters; make it with ``subject``.
@@ -159,10 +157,10 @@ class JaxSubject(Subject):
     def is_noisy(self) -> bool:
         return self.functions.noise and any(map(is_key, self.constants))
 
-    def redrawn(self) -> "JaxSubject":
+    def redrawn(self, seed: int) -> "JaxSubject":
         other = self.at(self.values())
         other.constants = tuple(
-            jax.vmap(lambda key: jax.random.fold_in(key, OTHER))(leaf.ravel()).reshape(leaf.shape)
+            jax.vmap(lambda key: jax.random.fold_in(key, seed))(leaf.ravel()).reshape(leaf.shape)
             if is_key(leaf)
             else leaf
             for leaf in self.constants

@@ -176,8 +176,8 @@ class Subject(ABC):
         """Tell whether model or loss draw random numbers, which are the same in every pass."""
         return False
 
-    def redrawn(self) -> "Subject":
-        """Return a copy whose random numbers, where they are its own, are others."""
+    def redrawn(self, seed: int) -> "Subject":
+        """Return a copy whose own random numbers, those of its keys and generators, are others."""
         return self.at(self.values())
 
     def alone(self) -> "Subject":
@@ -270,16 +270,16 @@ class Subject(ABC):
     def outputs(self) -> tuple[NDArray, NDArray]:
         """Return outputs ``(n, …)`` and targets ``(n, …)`` of one pass."""
         pairs = [self._outputs(batch) for batch, _ in self.batches]
-        return np.concatenate([out for out, _ in pairs]), np.concatenate([y for _, y in pairs])
+        return joined([out for out, _ in pairs]), joined([y for _, y in pairs])
 
     def features(self) -> Float[np.ndarray, "n q"]:
         """Return what the last layer reads, shape ``(n, q)``."""
-        return np.concatenate([self._features(batch) for batch, _ in self.batches])
+        return joined([self._features(batch) for batch, _ in self.batches])
 
     def jvp(self, vector: Vector) -> NDArray:
         """Return the change of the outputs, ``(n, …)``, along a change of the weights, ``(p,)``."""
         self.passes += 1
-        return np.concatenate(
+        return joined(
             [self._jvp(batch, np.asarray(vector, self.dtype)) for batch, _ in self.batches]
         )
 

@@ -1,7 +1,7 @@
 """Modules of torch as subjects; this file is imported only when one arrives."""
 
 import random
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
@@ -18,9 +18,10 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from steepest.core.errors import UserError
 from steepest.measurement.adapters._batches import Batches, as_pair, examples, inputs_of, leaves
 from steepest.measurement.adapters._dense import Dense
-from steepest.measurement.adapters._graph import Graph, gradients, run
+from steepest.measurement.adapters._graph import Graph, gradients, one_tensor, run
 from steepest.measurement.adapters._loss import Loss
 from steepest.measurement.adapters._processes import by_itself
+from steepest.measurement.adapters._put_back import generators_of, put_back, set_state, state_of
 from steepest.measurement.adapters._subject import Kind, Subject, Vector, places
 from steepest.measurement.adapters._torch_layers import (
     DIVIDING,
@@ -34,7 +35,6 @@ from steepest.measurement.adapters._torch_layers import (
 )
 from steepest.measurement.adapters._wrappers import (
     bare,
-    same_attributes,
     unwrapped,
     without_checkpoints,
 )
@@ -60,6 +60,10 @@ def _one_place(tensors: Mapping[str, Tensor]) -> None:
         UserError: they are.
     """
     devices = sorted({str(tensor.device) for tensor in tensors.values()})
+    if "meta" in devices:
+        raise UserError(
+            "the weights must have numbers, and those on the device 'meta' have none; load a checkpoint into the model"
+        )
     if len(devices) > 1:
         raise UserError(
             f"the weights must be on one device, got {', '.join(devices)}; use model.to({devices[0]!r})"
@@ -95,6 +99,20 @@ def in_one_precision(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
             f"the weights need one type, float32 or float64, got {said}; use model.float() or model.double()"
         )
     return tensors
+
+
+def targets_of(y: Any) -> NDArray:
+    """Return targets as one array.
+
+    Raises:
+        UserError: they are several, or none.
+    """
+    if not hasattr(y, "shape"):
+        raise UserError(
+            f"quantities of outputs need targets in one array, these are a {type(y).__name__}; those of the loss "
+            "need none: risk, gradient, sharpness"
+        )
+    return as_array(y) if isinstance(y, Tensor) else np.asarray(y)
 
 
 def as_array(tensor: Tensor) -> NDArray:
@@ -241,7 +259,7 @@ class TorchSubject(Subject):
         seed = None if self.noise is None else self.noise + self.batches.position
         with (
             untouched(self.name, batch, seed, self.device),
-            same_attributes(self.module),
+            put_back(self.module, self.loss.function, seed),
             bare(self.module),
             by_itself(),
             without_checkpoints(),
@@ -260,6 +278,11 @@ class TorchSubject(Subject):
             )
         tensors = dict(zip(self.tensors, self.split(values), strict=True))
         return self._with(self.module, tensors)
+
+    def redrawn(self, seed: int) -> "TorchSubject":
+        other = self.at(self.values())
+        other.noise = seed if other.noise is None else other.noise
+        return other
 
     def precise(self) -> "TorchSubject":
         if self.device.type in SINGLE:
@@ -303,7 +326,7 @@ class TorchSubject(Subject):
 
     def _named(self, params: Any) -> dict[str, Any]:
         return {
-            name: weight.detach().cpu() if isinstance(weight, Tensor) else weight
+            name: as_array(weight) if isinstance(weight, Tensor) else weight
             for name, weight in dict(params).items()
         }
 
@@ -357,8 +380,8 @@ class TorchSubject(Subject):
     def _outputs(self, batch: Any) -> tuple[NDArray, NDArray]:
         x, y = as_pair(batch)
         with self.untouched(batch), torch.no_grad():
-            out = self.forward(self.tensors, self.cast(x))
-        return as_array(out), as_array(y) if isinstance(y, Tensor) else np.asarray(y)
+            out = one_tensor(self.name, self.forward(self.tensors, self.cast(x)))
+        return as_array(out), targets_of(y)
 
     def slopes(self, outputs: NDArray, targets: Any) -> NDArray:
         self.loss.need_outputs("weighing parts of a batch")
@@ -395,12 +418,13 @@ class TorchSubject(Subject):
 
     def _evaluate(self, x: NDArray) -> NDArray:
         with self.untouched(x), torch.no_grad():
-            return as_array(self.forward_alone(self.tensors, self.cast(x)))
+            return as_array(one_tensor(self.name, self.forward_alone(self.tensors, self.cast(x))))
 
     def _pull(self, x: NDArray, cotangent: NDArray) -> NDArray:
         with self.untouched(x):
             at = self.cast(x).requires_grad_()
-            out = self.forward_alone(self.tensors, at.clone())  # as the module may begin in place
+            # a copy, as the module may begin in place
+            out = one_tensor(self.name, self.forward_alone(self.tensors, at.clone()))
             back = torch.tensor(cotangent, device=self.device)
             return grad(out, at, back, materialize_grads=True)[0].cpu().numpy()
 
@@ -453,7 +477,7 @@ class TorchSubject(Subject):
             self.untouched(x),
             shifts_of(self.module, linear_layers(self.module)) as shifts,
         ):
-            out = self.forward(self.tensors, self.cast(x))
+            out = one_tensor(self.name, self.forward(self.tensors, self.cast(x)))
             back = torch.tensor(cotangent, device=self.device)
             slopes = (
                 grad(out, list(shifts.values()), back, materialize_grads=True) if shifts else ()
@@ -489,28 +513,25 @@ class TorchBatches(Batches):
         super().__init__(source, size, entire)
         self.start = self._states() if entire else None
 
-    def __iter__(self) -> Generator[tuple[Any, int], None, None]:
+    @contextmanager
+    def passing(self) -> Iterator[None]:
         before = self._states()
         try:
-            if self.start is not None:
-                self._set(self.start)
-            yield from super().__iter__()
+            with super().passing():
+                if self.start is not None:
+                    self._set(self.start)
+                yield
         finally:
             self._set(before)
 
-    def _states(self) -> list[Tensor]:
-        return [generator.get_state() for generator in self._generators()]
+    def _states(self) -> list[tuple[Any, Any]]:
+        """Return torch's generator and those that order or change the examples, each with its state."""
+        return [(g, state_of(g)) for g in (torch.default_generator, *generators_of(self.source))]
 
-    def _set(self, states: list[Tensor]) -> None:
-        for generator, state in zip(self._generators(), states, strict=True):
-            generator.set_state(state)
-
-    def _generators(self) -> list[torch.Generator]:
-        """List the generators that order the examples: torch's own, and those of a loader and its sampler."""
-        sampler = getattr(self.source, "sampler", None)
-        given = [getattr(owner, "generator", None) for owner in (self.source, sampler)]
-        distinct = {id(g): g for g in given if isinstance(g, torch.Generator)}
-        return [torch.default_generator, *distinct.values()]
+    @staticmethod
+    def _set(states: list[tuple[Any, Any]]) -> None:
+        for generator, state in states:
+            set_state(generator, state)
 
 
 @contextmanager
@@ -552,6 +573,7 @@ def untouched(
     state = torch.get_rng_state()
     of_numpy = np.random.get_state()
     of_python = random.getstate()
+    fast = torch.backends.mha.get_fastpath_enabled()
     other = [device] if device.type == "cuda" else []
     try:
         with (
@@ -560,6 +582,8 @@ def untouched(
             torch.enable_grad(),
             full_precision(),
         ):
+            # its kernels have no derivatives, and skip the layers inside
+            torch.backends.mha.set_fastpath_enabled(False)
             if seed is not None:
                 torch.manual_seed(seed)
                 np.random.seed(seed)
@@ -579,6 +603,7 @@ def untouched(
             f"{name} cannot be evaluated or differentiated on {given}: {said}"
         ) from trouble
     finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
         torch.set_rng_state(state)
         np.random.set_state(of_numpy)
         random.setstate(of_python)

@@ -50,22 +50,6 @@ def bare(module: Any) -> Iterator[None]:
 
 
 @contextmanager
-def same_attributes(module: Any) -> Iterator[None]:
-    """Put back what the parts of a module bind to their attributes meanwhile: counters, averages, modes."""
-    before = [(part, dict(vars(part))) for part in module.modules()]
-    try:
-        yield
-    finally:
-        for part, attributes in before:
-            now = vars(part)
-            if now.keys() != attributes.keys() or any(
-                now[name] is not attributes[name] for name in attributes
-            ):
-                now.clear()
-                now.update(attributes)
-
-
-@contextmanager
 def own_buffers(module: Any) -> Iterator[None]:
     """Let the parts of a module write on copies of their buffers, and put the buffers themselves back.
 

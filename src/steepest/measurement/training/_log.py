@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from steepest.core.errors import UserError
+from steepest.core.given import file as given_file
 from steepest.core.reading import check_regular
 from steepest.core.text import visible
 
@@ -48,7 +49,7 @@ def read_log(file: str | Path) -> list[Record]:
     Raises:
         UserError: if there is no such file, or it cannot be read.
     """
-    return [value for value in _values(Path(file)) if value is not TORN]
+    return [value for value in _values(given_file("a log", file)) if value is not TORN]
 
 
 def training_of(file: str | Path, training: int | None) -> tuple[Kept, int, int]:
@@ -65,7 +66,7 @@ def training_of(file: str | Path, training: int | None) -> tuple[Kept, int, int]
     Raises:
         UserError: no such file, an empty one, one that no monitor has written; a training that it does not hold.
     """
-    path = Path(file)
+    path = given_file("a log", file)
     count = lines = 0
     last: Record | None = None
     now = chosen = _Thinned()

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from steepest.core.errors import UserError, nearest
+from steepest.core.given import file as given_file
+from steepest.core.given import real
 from steepest.measurement._building import first_line
 from steepest.measurement._measure import (
     NOT_MEASURED,
@@ -119,15 +121,16 @@ class Monitor:
         statistics: Statistics = "batch",
         **options: Any,
     ) -> None:
-        if budget is not None and not 0 < budget <= 1:
+        if budget is not None and not 0 < real("budget", budget) <= 1:
             raise UserError(
                 f"a budget is a share of the training time in (0, 1], or None for no limit, got {budget}"
             )
-        if (every is not None and every < 1) or per_decade < 1:
+        steps = [value for value in (every, per_decade) if value is not None]
+        if per_decade is None or any(real("every or per_decade", value) < 1 for value in steps):
             raise UserError(
                 f"a schedule needs every ≥ 1 or per_decade ≥ 1, got {every} and {per_decade}"
             )
-        self.file = Path(file)
+        self.file = given_file("the log of a monitor", file)
         self.loss = loss
         self.data = data
         self.what = chosen(what)
@@ -193,7 +196,11 @@ class Monitor:
         """
         if self.stopped:
             return None
-        step = int(step)
+        try:
+            step = int(real("step", step))
+        except UserError as trouble:  # a training must not end because of its monitor
+            self.stop(str(trouble))
+            return None
         clock = time.perf_counter()
         news = self._look(step, model, loss)
         gone = next((numbers.step for numbers in news if not numbers.is_finite), None)

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from steepest.core.errors import UserError
+from steepest.core.given import real, whole
 from steepest.measurement._building import Builder, Built
 from steepest.measurement.widths._coordinates import initial_weights
 
@@ -22,7 +23,9 @@ def ordered(widths: Sequence[float]) -> tuple[float, ...]:
     >>> ordered([2, 0.5, 1, 1])
     (0.5, 1.0, 2.0)
     """
-    different = tuple(sorted({float(width) for width in widths}))
+    if isinstance(widths, str):
+        raise UserError(f"widths are a list of numbers, got {widths!r}; try [0.5, 1, 2, 4]")
+    different = tuple(sorted({real("widths", width) for width in widths}))
     if len(different) < FEWEST or not all(0 < width < math.inf for width in different):
         raise UserError(
             f"a fitted power needs at least {FEWEST} different widths above 0, got "
@@ -34,8 +37,7 @@ def ordered(widths: Sequence[float]) -> tuple[float, ...]:
 def check_counts(**counts: int) -> None:
     """Refuse numbers of seeds, steps or examples below one."""
     for name, count in counts.items():
-        if count < 1:
-            raise UserError(f"{name} is a whole number of at least 1, got {count}")
+        whole(name, count, 1)
 
 
 def runs_of(builder: Builder, seed: int, seeds: int) -> list[int | None]:
