@@ -1,5 +1,7 @@
 """Points of laws in chapters' tables: their numbers, their places in words, and the worst as a note."""
 
+from dataclasses import replace
+
 import pytest
 
 from steepest.core.checks import Interval
@@ -75,3 +77,10 @@ def test_a_row_that_is_none_is_refused(word):
 def test_places_are_in_letters_and_words():
     where = {"lr": 0.1, "lambda": 2.0, "n_examples": 8, "rule": "path_sgd", "d": 5}
     assert in_words(where) == "η = 0.1, λ = 2, n examples = 8, rule: path sgd, d = 5"
+
+
+def test_points_that_are_alike_have_no_worst():
+    alike = tuple(replace(POINTS[0], where={"step_size": float(k)}) for k in range(3))
+    check = replace(CHECK, points=alike, note="")
+    assert at_row(check, 2).note == "at η = 2"
+    assert at_row(check, 0).note.startswith("at η = 0; the worst")

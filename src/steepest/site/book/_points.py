@@ -75,7 +75,7 @@ def at_row(check: Check, place: int | None) -> Check:
         "verdict": point.verdict,
     }
     worst = _worst(check, points)
-    about = f"the worst of {len(points)} points" if worst is point else _elsewhere(worst)
+    about = f"the worst of {len(points)} points" if worst is point else _elsewhere(worst, point)
     note = _joined(f"at {in_words(point.where)}", _plain_note(check), about)
     return replace(check, note=note, **shown)
 
@@ -109,8 +109,11 @@ def _axis(name: str) -> str:
 def _worst(check: Check, points: Sequence[At]) -> At | None:
     """Return the point whose numbers a check has."""
     numbers = (check.predicted, check.measured, check.interval.low, check.interval.high)
-    of = lambda point: (point.predicted, point.measured, point.low, point.high)
-    return next((point for point in points if of(point) == numbers), None)
+    return next((point for point in points if _numbers(point) == numbers), None)
+
+
+def _numbers(point: At) -> tuple[float, float, float, float]:
+    return point.predicted, point.measured, point.low, point.high
 
 
 def _worst_of(check: Check, points: Sequence[At]) -> str:
@@ -118,8 +121,9 @@ def _worst_of(check: Check, points: Sequence[At]) -> str:
     return f"the worst of {len(points)} points, {in_words(worst.where)}" if worst else ""
 
 
-def _elsewhere(worst: At | None) -> str:
-    if worst is None:
+def _elsewhere(worst: At | None, shown: At) -> str:
+    """Say what the worst point has, where the point that is shown has other numbers."""
+    if worst is None or _numbers(worst) == _numbers(shown):
         return ""
     numbers = f"{number(worst.predicted)} predicted, {number(worst.measured)} measured"
     return f"worst point: {in_words(worst.where)}, {numbers}"
