@@ -135,15 +135,15 @@ def _apart(ends: dict[int, tuple[float, float]], sizes: dict[int, float]) -> dic
         a height by curve; none where a curve ends far from the right, or a name would be far from its curve.
     """
     places = sorted(ends, key=lambda i: ends[i][1])
-    own = np.array([ends[i][1] for i in places])
-    if not np.isfinite(own).all() or min(ends[i][0] for i in places) < RIGHTMOST:
+    true = np.array([ends[i][1] for i in places])
+    if not np.isfinite(true).all() or min(ends[i][0] for i in places) < RIGHTMOST:
         return {}
     tall = np.array([sizes[i] for i in places])
     if tall.sum() > FULLEST:
         return {}
     above = np.concatenate([[0.0], np.cumsum((tall[1:] + tall[:-1]) / 2)])
-    heights = _rising(own - above) + above
-    far = np.abs(heights - own).max() > FARTHEST
+    heights = _rising(true - above) + above
+    far = np.abs(heights - true).max() > FARTHEST
     inside = heights[0] >= -tall[0] and heights[-1] <= 1 + tall[-1]
     return {} if far or not inside else dict(zip(places, map(float, heights), strict=True))
 
@@ -189,8 +189,8 @@ def _end(curve: Curve, panel: Panel, across: tuple[float, float]) -> tuple[float
     """Return the last point of a curve between the ends of the axes, of many rows their median; NaN without any."""
     x, y = _shown(curve, panel)
     least, most = across
-    some = np.isfinite(y).any(0) & np.isfinite(x[0]) & (x[0] >= least) & (x[0] <= most)
-    between = np.flatnonzero(some)
+    finite = np.isfinite(y).any(0) & np.isfinite(x[0]) & (x[0] >= least) & (x[0] <= most)
+    between = np.flatnonzero(finite)
     if not between.size:
         return np.nan, np.nan
     return float(x[0, between[-1]]), float(np.nanmedian(y[:, between[-1]]))
