@@ -60,13 +60,13 @@ def _one_place(tensors: Mapping[str, Tensor]) -> None:
         UserError: they are.
     """
     devices = sorted({str(tensor.device) for tensor in tensors.values()})
-    if "meta" in devices:
-        raise UserError(
-            "the weights must have numbers, and those on the device 'meta' have none; load a checkpoint into the model"
-        )
     if len(devices) > 1:
         raise UserError(
             f"the weights must be on one device, got {', '.join(devices)}; use model.to({devices[0]!r})"
+        )
+    if "meta" in devices:
+        raise UserError(
+            "the weights must have numbers, and those on the device 'meta' have none; load a checkpoint into the model"
         )
 
 
