@@ -1,7 +1,7 @@
-"""A function of JAX and a tree of arrays, as flax modules give them: ``(module.apply, variables)``.
+"""A function of JAX and a tree of arrays, as flax gives them: ``(module.apply, variables)``.
 
-Measure it with ``steepest measure examples/measure/pair_jax.py:build``. The optimizer is the pair of a transformation of
-optax and its state.
+Measure it with ``steepest measure examples/measure/pair_jax.py:build``. The optimizer is the pair of a transformation
+of optax and its state.
 """
 
 import jax

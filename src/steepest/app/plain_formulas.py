@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Mapping
 from xml.etree.ElementTree import Element
 
 _ENTITY = re.compile(r"&#x([0-9A-Fa-f]{1,5});")
@@ -119,7 +120,7 @@ def _behind(part: Element) -> str:
     return " " if text in "∑∏∫" or len(text) > 1 else ""
 
 
-def _script(text: str, letters: dict[int, int | str], sign: str) -> str:
+def _script(text: str, letters: Mapping[int, int | str], sign: str) -> str:
     """An index or exponent: of letters of its own where all of it has them, but words stay words."""
     bare = text.replace(" ", "")
     if bare.isalpha() and len(bare) > 1:

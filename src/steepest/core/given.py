@@ -65,7 +65,7 @@ def listed(name: str, value: Any) -> tuple[str, ...]:
         except TypeError:
             words = (None,)
         if all(isinstance(word, str) for word in words):
-            return words
+            return words  # pyright: ignore
     raise UserError(f"{name} is a list of words, got {shown(value)}; try {name}=['risk']")
 
 

@@ -64,7 +64,7 @@ def as_count(name: str, value: Any, least: int) -> int:
 
 def as_variances(name: str, value: Any) -> jax.Array:
     """Return variances, finite and ≥ 0, as an array of JAX; of what is traced nothing is known."""
-    if isinstance(value, jax.core.Tracer):
+    if isinstance(value, jax.core.Tracer):  # pyright: ignore
         return jnp.asarray(value, float)
     numbers = as_floats(name, value)
     if not (np.isfinite(numbers).all() and (numbers >= 0).all()):

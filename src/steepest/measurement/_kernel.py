@@ -1,6 +1,6 @@
 """The empirical tangent kernel of a subject, on as many examples as fit."""
 
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,7 @@ def kernel_matrix(subject: Subject, entries: NDArray | None = None) -> NDArray:
             f"{size / 1e9:.3g} GB, more than {LARGEST / 1e9:.3g} GB; choose fewer examples or outputs"
         )
 
-    def column(index: int) -> NDArray:
+    def column(index: Any) -> NDArray:
         unit = np.zeros(count, subject.dtype)
         unit[index] = 1.0
         return subject.jvp(subject.vjp(unit.reshape(shape))).ravel()[chosen]

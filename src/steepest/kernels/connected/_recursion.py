@@ -82,7 +82,7 @@ def _with_derivative(
     def differentiable(triple: Triple) -> Array:
         return value(triple)
 
-    @differentiable.defjvp
+    @differentiable.defjvp  # pyright: ignore
     def _(at, change):
         (triple,) = at
         (step,) = change
@@ -108,7 +108,7 @@ def first_layer(inputs: Float[Array, "2 d"], c_w: float, c_b: float) -> Triple:
     >>> first_layer(jnp.array([[1.0, 1.0], [1.0, -1.0]]), c_w=2.0, c_b=0.5).tolist()
     [2.5, 2.5, 0.5]
     """
-    if not isinstance(inputs, jax.core.Tracer):
+    if not isinstance(inputs, jax.core.Tracer):  # pyright: ignore
         as_floats("inputs", inputs)
     inputs = jnp.asarray(inputs, dtype=float)
     if inputs.ndim != 2 or inputs.shape[0] != 2:
@@ -171,10 +171,10 @@ def propagate(
     """
     check_variances(c_w, c_b)
     depth = as_count("depth", depth, 0)
-    if not isinstance(start, jax.core.Tracer):
+    if not isinstance(start, jax.core.Tracer):  # pyright: ignore
         _check_covariance(as_floats("a covariance", start))
     start = jnp.asarray(start, dtype=float)
-    traced = any(isinstance(value, jax.core.Tracer) for value in (c_w, c_b, start))
+    traced = any(isinstance(value, jax.core.Tracer) for value in (c_w, c_b, start))  # pyright: ignore
     run = _path if traced else _propagate  # what compiles quickly cannot be part of another program
     return run(activation, c_w, c_b, start, depth)
 
@@ -197,7 +197,8 @@ def check_variances(c_w: float, c_b: float) -> None:
     """Raise a ValueError when C_W or C_b is not a finite number ≥ 0."""
     for name, value in (("C_W", c_w), ("C_b", c_b)):
         if isinstance(
-            value, jax.core.Tracer
+            value,
+            jax.core.Tracer,  # pyright: ignore
         ):  # a derivative is being taken, and nothing is known of the number
             continue
         as_number(f"{name} is a variance and", value, 0.0)

@@ -180,7 +180,7 @@ def examples_interact(apply: Callable[..., Array], params: Params, x: Inputs) ->
     nothing is known, and False is the answer.
     """
     leaves = jax.tree.leaves(params)
-    traced = any(isinstance(leaf, jax.core.Tracer) for leaf in (*leaves, *x))
+    traced = any(isinstance(leaf, jax.core.Tracer) for leaf in (*leaves, *x))  # pyright: ignore
     if len(x[0]) < 2 or traced or not all(_is_real(leaf) for leaf in leaves):
         return False
     spread = lambda count, most: np.unique(np.linspace(0, count - 1, most).astype(int))

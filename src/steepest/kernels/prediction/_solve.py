@@ -111,7 +111,7 @@ def solve(
             "conjugate gradients need one regularization for all inputs; for one each take an array in memory, as "
             "gram.toarray(), and Cholesky"
         )
-    solution = run(gram, y, regularization, tolerance)
+    solution = run(gram, y, regularization, tolerance)  # pyright: ignore
     return solution._replace(coefficients=solution.coefficients.reshape(np.shape(targets)))
 
 

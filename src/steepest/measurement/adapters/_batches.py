@@ -187,7 +187,7 @@ def stacked(parts: Sequence[Any]) -> Any:
         if hasattr(first, "detach"):
             import torch
 
-            return torch.cat(parts)
+            return torch.cat(list(parts))
         return np.concatenate([np.asarray(part) for part in parts])
     if isinstance(first, Mapping):
         return {key: stacked([part[key] for part in parts]) for key in first}

@@ -68,7 +68,8 @@ def statistics_of_batch(module: nn.Module, names: tuple[str, ...]) -> Iterator[N
     waiting = [layer for _, layer in layers if _waits_for_others(layer)]
     try:
         for layer in waiting:
-            vars(layer)["forward"] = partial(nn.modules.batchnorm._BatchNorm.forward, layer)
+            alone: Any = nn.modules.batchnorm._BatchNorm.forward
+            vars(layer)["forward"] = partial(alone, layer)
         for name, layer in layers:
             layer.training = name in names
             # copies take the new running statistics: put back by copying, they would break the graph

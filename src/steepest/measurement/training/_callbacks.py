@@ -94,7 +94,7 @@ class ReturnedLosses:
     def _heard(self, module: Any, given: Any, named: dict[str, Any], outputs: Any) -> None:
         if not module.training:  # an evaluation, or a measurement
             return
-        loss = loss_among(outputs) if isinstance(outputs, Mapping) else None
+        loss: Any = loss_among(outputs) if isinstance(outputs, Mapping) else None
         if getattr(loss, "ndim", None) == 0:
             self.losses.append(loss.detach())
             self.are_shares = named.get("num_items_in_batch") is not None
