@@ -21,7 +21,7 @@ LISTS = Path(os.environ.get("STEEPEST_TEST_LISTS", ROOT / ".cache" / "needs"))
 
 EXTRAS = {
     "torch": ("torch",),
-    "flax": ("flax", "haiku"),
+    "flax": ("flax", "haiku", "dm_haiku"),
     "dask": ("distributed", "dask"),
     "export": ("pyarrow",),  # pandas comes with xarray, which every claim needs
     "book": (

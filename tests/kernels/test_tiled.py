@@ -267,7 +267,6 @@ def test_one_kernel_is_half_the_tile_and_a_jump_has_only_one(tmp_path):
         ({"kernels": ("ntk", "ntk")}, "one or both"),
         ({"kernels": ("nkt",)}, "one or both"),
         ({"other": np.ones((3, 4))}, "same dimension"),
-        ({"x": np.zeros((3, 5))}, "row 0"),
     ],
 )
 def test_mistakes_leave_no_folder(tmp_path, change, what):

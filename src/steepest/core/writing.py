@@ -22,7 +22,7 @@ except ImportError:  # of Windows: leftovers are told by their age there
 
 DAY = 86_400
 """Seconds after which what cannot be locked, as on some network disks, is taken for a killed run's."""
-NAMES = (".new-*-*", ".old-*-*")
+NAMES = (".new-*-*", ".old-*-*", ".drawn.json-*")
 _OPEN: set[Path] = set()
 _SHARED: set[Path] = set()
 
