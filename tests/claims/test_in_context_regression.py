@@ -9,6 +9,7 @@ import optax
 import pytest
 from scipy.optimize import minimize
 
+from steepest import kit
 from steepest.claims.training.in_context_regression import experiment, theory
 from steepest.claims.training.in_context_regression.claim import InContextRegression
 from steepest.claims.training.in_context_regression.experiment import Sizes
@@ -131,7 +132,7 @@ def test_training_is_that_of_optax():
     sizes = Sizes(1, 8, LENGTH)
     first = experiment.start(RNG, 1, 3, 0.4)
     rng = np.random.default_rng(1)
-    last = experiment.train(rng, VARIANCES, sizes, first, 0.05, 3, heavy=False)
+    last = experiment.train(rng, VARIANCES, sizes, first, 0.05, 3, heavy=False).last
     rng = np.random.default_rng(1)
     falling = optax.linear_schedule(0.05, 0.0, 3)
     optimizer = optax.adam(falling, experiment.BETA1, experiment.BETA2, experiment.EPSILON)
@@ -155,10 +156,23 @@ def test_risk_of_the_best_layer_is_the_theorems():
     assert measured == pytest.approx(theory.risk(VARIANCES, LENGTH, inverse), rel=0.03)
 
 
+def test_a_training_that_has_not_ended_is_out_of_range():
+    claim = InContextRegression(lengths=(5,), examples=100, prompts=50, seeds=3)
+    still = np.ones((3, 1, 4))
+    observed = kit.seen(
+        weights=("seed length variance", still), halfway=("seed length variance", 0.9 * still)
+    )
+    assert not claim.run_conditions(observed)[0].holds
+    ended = kit.seen(
+        weights=("seed length variance", still), halfway=("seed length variance", 0.97 * still)
+    )
+    assert claim.run_conditions(ended)[0].holds
+
+
 def test_the_point_is_one_length_of_the_claim():
     claim = InContextRegression(lengths=(5,), steps=30, examples=60, prompts=50, seeds=3)
     point = InContextRegression.point.of(claim)
-    weights, risk = claim.trained(generator(), heavy=False)
+    weights, _, risk = claim.trained(generator(), heavy=False)
     observed = observed_at(point)
     np.testing.assert_allclose(observed["largest"], weights[:, 0, 0])
     np.testing.assert_allclose(observed["least"], weights[:, 0, -1])

@@ -111,6 +111,23 @@ def test_walks_are_a_loop(momentum):
     assert met.steps[0, 0] == pytest.approx(second - first)
 
 
+@pytest.mark.parametrize("product", [0.3, 1.0, 1.7])
+def test_walks_on_a_parabola_settle_on_the_edge(product):
+    sizes = experiment.settle(np.random.default_rng(2), np.array([product]), 5, 300)
+    np.testing.assert_allclose(sizes, float(Sam(1.0).gradient(product, 1.0)), rtol=1e-9)
+
+
+@pytest.mark.parametrize(("first", "lr", "radius"), [(3.0, 0.2, 0.08), (6.0, 0.2, 0.05)])
+def test_gradients_lag_behind_a_falling_curvature_by_no_more_than_is_said(first, lr, radius):
+    """What a walk's gradients exceed the law by is at most the lag, and of its order."""
+    ends = np.array([first, 0.8 * first])
+    rng = np.random.default_rng(3)
+    met = experiment.fall(rng, np.full(40, lr), np.full(40, radius), ends)
+    excess = met.gradients.mean() / float(Sam(radius).gradient(lr, ends[1])) - 1
+    lag = float(theory.lag(ends, lr, radius).max())
+    assert 0.1 * lag < excess < lag
+
+
 def test_steps_too_large_for_the_valley_are_out_of_range():
     claim = SamEdge(lrs=(0.2, 0.4))
     assert any(not condition.holds for condition in claim.hypotheses(None))

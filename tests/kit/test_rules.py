@@ -1,4 +1,4 @@
-"""The rules of verdicts 9 to 19, each with a mutant that it catches."""
+"""The rules of verdicts 9 to 20, each with a mutant that it catches."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from steepest.statistics import extrapolate
 from tests.kit.decay import Decay
 
 FILE = str(Path(__file__).with_name("decay.py"))
-KINDS = {"larger", "smaller", "flat", "reversed", "steeper", "shallower"}
+KINDS = {"larger", "smaller", "flat", "halved", "reversed", "steeper", "shallower"}
 WIDTHS = np.array([10.0, 20, 40, 80])
 RNG = np.random.default_rng(0)
 
@@ -51,7 +51,7 @@ def test_the_sample_holds(decay):
 # --------------------------------------------------------------------------------------------------- 9
 
 
-@pytest.mark.parametrize("kind", ["flat", "reversed", "steeper", "shallower"])
+@pytest.mark.parametrize("kind", ["flat", "halved", "reversed", "steeper", "shallower"])
 def test_rule_9_a_law_that_is_wrong_along_its_axis_fails(kind):
     law = {"y": ("width", kit.wrong_along(1 / WIDTHS, 0, WIDTHS)[kind])}
     assert judged(law=law)[1] is Verdict.FAILS
@@ -69,10 +69,19 @@ def test_rule_9_the_kit_tries_them_itself(decay):
     assert all(null.rejected and null.headline for null in decay.nulls)
 
 
+def test_rule_9_a_halved_dependence_is_the_root_about_the_middle():
+    np.testing.assert_allclose(
+        kit.wrong_along(1 / WIDTHS, 0, WIDTHS)["halved"],
+        (WIDTHS * WIDTHS[1:3].prod() ** 0.5) ** -0.5,
+    )
+    signed = kit.wrong_along(np.array([-1.0, 3.0]), 0, [1, 2])["halved"]
+    np.testing.assert_allclose(signed, [0.0, 2.0])
+
+
 def test_rule_9_names_are_exchanged_and_not_reversed():
     """Reversed, the name in the middle keeps what it has, and two ends that are alike hide what it differs by."""
     wrong = kit.wrong_along(np.array([1.0, 5.0, 1.01]), 0, ["relu", "tanh", "gelu"])
-    assert set(wrong) == {"flat", "exchanged"}
+    assert set(wrong) == {"flat", "halved", "exchanged"}
     np.testing.assert_array_equal(wrong["exchanged"], [1.01, 1.0, 5.0])
 
 
@@ -121,7 +130,7 @@ def test_rule_9_what_survives_leaves_the_claim_undecided():
     assert verdict is Verdict.INCONCLUSIVE
     assert "whether y depends on width" in reason
     silent = [null.kind for null in judgement.nulls if null.law == "y" and not null.rejected]
-    assert silent == ["flat", "reversed", "shallower", "steeper"] or set(silent) >= {
+    assert silent == ["flat", "halved", "reversed", "shallower", "steeper"] or set(silent) >= {
         "flat",
         "reversed",
     }
@@ -141,7 +150,7 @@ def test_rule_9_a_ratio_to_the_law_is_the_headlines_too(dims):
     observed = claim.observe(setting, jax.random.key(1))
     nulls = claim.judged(predicted, observed, ()).nulls
     of_y = [null for null in nulls if null.law == "y"]
-    assert [null.headline for null in of_y] == 6 * [True]
+    assert [null.headline for null in of_y] == 7 * [True]
     assert not any(null.headline for null in nulls if null.law == "p")
 
 
@@ -360,6 +369,73 @@ def test_rule_18_a_search_says_how_many_tries_and_the_nearest_miss():
     assert "400 tries" in check.interval.how
     with_one = xarray.concat([residuals, xarray.DataArray([1e-9], dims=["try"])], "try")
     assert kit.excluded("others", 1e-6, with_one).verdict is Verdict.FAILS
+
+
+# -------------------------------------------------------------------------------------------------- 20
+
+
+def clause_of(says, **changes):
+    """The one clause of the sample claim with these numbers, and the verdict."""
+    kind = type("Said", (Decay,), {"says": {"fall like 1/n": says}})
+    claim = kind(**changes)
+    setting = claim.setting(jax.random.key(0))
+    predicted = claim.predict(setting)
+    observed = claim.observe(setting, jax.random.key(1))
+    judgement = claim.judged(predicted, observed, claim.wrong_theories(setting, predicted))
+    (clause,) = judgement.says
+    return clause.verdict, judgement.conclude([], clause.checks)[0]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "clause", "verdict"),
+    [
+        ({"power": {"width": -1}}, "holds", Verdict.HOLDS),
+        ({"power": {"width": -1}, "value": 1.0}, "holds", Verdict.HOLDS),
+        ({"power": {"width": -1}, "value": 1.0, "at": {"width": [10, 20]}}, "holds", Verdict.HOLDS),
+        ({"power": {"width": -1}, "value": 1.3}, "contradicted", Verdict.INCONCLUSIVE),
+        ({"power": {"width": -0.7}}, "contradicted", Verdict.INCONCLUSIVE),
+        (
+            {"power": {"width": -0.5}, "at": {"width": [40, 80]}},
+            "contradicted",
+            Verdict.INCONCLUSIVE,
+        ),
+        ({"value": 0.1, "at": {"width": 10}}, "holds", Verdict.HOLDS),
+        ({"value": 0.12, "at": {"width": 10}}, "contradicted", Verdict.INCONCLUSIVE),
+    ],
+)
+def test_rule_20_the_sentence_is_judged_as_it_stands(numbers, clause, verdict):
+    assert clause_of(kit.literal("follows", "y", **numbers)) == (clause, verdict)
+
+
+def test_rule_20_a_power_that_the_data_leave_open_is_a_limit():
+    """Eight-fold widths move 1/n^0.9 by a tenth to both sides, which is the margin."""
+    near = kit.literal("follows", "y", power={"width": -0.9})
+    assert clause_of(near) == ("a limit, not reached", Verdict.HOLDS)
+
+
+def test_rule_20_all_numbers_of_a_clause_are_put_in_at_once():
+    both = (kit.literal("follows", "y", power={"width": -1}), kit.literal("share", "p", value=0.25))
+    assert clause_of(both)[0] == "holds"
+    wrong = (both[0], kit.literal("share", "p", value=0.4))
+    assert clause_of(wrong)[0] == "contradicted"
+
+
+@pytest.mark.parametrize(
+    ("numbers", "part"),
+    [
+        ({"law": "z", "value": 1.0}, "states numbers of 'z'"),
+        ({"law": "y", "power": {"depth": 1}}, "names depth, and y lies along width"),
+        ({"law": "y", "value": 1.0, "at": {"depth": 1}}, "names depth, and y lies along width"),
+    ],
+)
+def test_rule_20_numbers_of_what_is_not_predicted_are_refused(numbers, part):
+    with pytest.raises(kit.UserError, match=part):
+        clause_of(kit.literal("follows", **numbers))
+
+
+def test_rule_20_a_literal_states_a_number():
+    with pytest.raises(kit.UserError, match="states no number"):
+        kit.literal("follows", "y")
 
 
 # ------------------------------------------------------------------------------------------- arrays
@@ -591,7 +667,7 @@ def test_the_size_of_a_law_is_not_asked_of_its_exponent():
     observed = claim.observe(setting, jax.random.key(1))
     nulls = claim.judged(predicted, observed, ()).nulls
     asked = {null.kind for null in nulls if null.headline}
-    assert asked == {"flat", "reversed", "steeper", "shallower"}
+    assert asked == {"flat", "halved", "reversed", "steeper", "shallower"}
 
 
 def test_a_law_along_an_axis_without_coordinates_is_refused():

@@ -90,14 +90,14 @@ def test_a_law_over_axes_that_only_wide_margins_judge():
 
     finding = found(judged_by(Decay, wide, ("follows",)), Flaw.LAW_NOT_TOLD)["y"]
     assert finding.severity is Severity.SEVERE
-    assert set(finding.numbers["kinds"]) == {"flat", "reversed", "steeper", "shallower"}
+    assert set(finding.numbers["kinds"]) == {"flat", "halved", "reversed", "steeper", "shallower"}
 
 
 def test_what_the_claim_says_it_cannot_tell_is_a_note():
     def wide(self, law, seen):
         yield kit.follows("follows", law.y, seen.y, 50.0)
 
-    kinds = ("flat", "reversed", "steeper", "shallower")
+    kinds = ("flat", "halved", "reversed", "steeper", "shallower")
     not_told = {f"y.width.{kind}": "few widths" for kind in kinds}
     claim = judged_by(Decay, wide, ("follows",), not_told=not_told)
     assert found(claim, Flaw.LAW_NOT_TOLD)["y"].severity is Severity.NOTE
@@ -391,6 +391,14 @@ def test_a_clause_without_a_check():
     assert (finding.severity, finding.numbers["clause"]) == (Severity.NOTE, "whatever its width")
 
 
+def test_a_clause_whose_numbers_nobody_put_before_its_judge():
+    findings = [f for f in judge_arrays(case(Decay())) if f.id is Flaw.NUMBER_NOT_JUDGED]
+    assert [f.numbers["clause"] for f in findings] == ["fall like 1/n"]
+    says = {"fall like 1/n": kit.literal("follows", "y", power={"width": -1})}
+    stated = judged_by(Decay, Decay.judge, Decay.headline, says=says)
+    assert found_without_array(stated, Flaw.NUMBER_NOT_JUDGED) == []
+
+
 def sentences(says, **texts):
     """The searches that are missing where a claim says this."""
     asked = ready(Plain())
@@ -406,6 +414,8 @@ def test_a_universal_sentence_without_a_search():
     assert sentences("It completes from n log n entries on.") == [["from n log n entries on"]]
     assert sentences("Risks fall.", statement="Others are no KKT points.") == [["are no"]]
     assert sentences("Risks fall.", explanation="So it is, always.") == []
+    assert sentences("Risks fall like 1/n, whatever the width.") == [["whatever"]]
+    assert sentences("It holds at any curvature.") == [["any"]]
     assert sentences("Risks fall like 1/n.") == []
 
 

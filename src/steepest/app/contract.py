@@ -147,7 +147,7 @@ def speaks_in_laws(kind: type[Claim]) -> Problems:
         if default not in limits:
             missing.append(f"{name}: the preset's {default} lies outside of its scope, {limits}")
     for null in kind.not_told:
-        along = rf"{ID}\.{ID}\.(flat|reversed|exchanged|steeper|shallower)"
+        along = rf"{ID}\.{ID}\.(flat|halved|reversed|exchanged|steeper|shallower)"
         if not re.fullmatch(rf"{along}|{ID}\.(larger|smaller)", null):
             missing.append(
                 f"not_told: {null!r} is no array.axis.kind, such as step.width.flat or step.larger"

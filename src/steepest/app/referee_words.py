@@ -153,6 +153,10 @@ def _search(finding: Finding) -> str:
     return f"{words} needs a search for an exception, and no check is one"
 
 
+def _number(finding: Finding) -> str:
+    return f"“{finding.numbers['clause']}” states numbers that are not put in the place of the law by kit.literal"
+
+
 def _width(finding: Finding) -> str:
     value = f"{finding.numbers['value']:.4g}"
     return f"the interval of {_list(finding.checks)} is a point, {value}"
@@ -190,6 +194,7 @@ SENTENCES: Mapping[Flaw, Callable[[Finding], str]] = {
     Flaw.SHARED_CODE: _shared,
     Flaw.CLAUSE_NOT_TESTED: _clause,
     Flaw.NO_SEARCH: _search,
+    Flaw.NUMBER_NOT_JUDGED: _number,
     Flaw.NO_WIDTH: _width,
     Flaw.ONLY_DRAWN: _drawn,
     Flaw.FAILS: _fails,

@@ -15,6 +15,14 @@ from steepest.core.words import Verdict
 
 ROOM = 0.5
 """Relative room beyond which a bound is consistent with the data and not tested by them."""
+CONSISTENT = "consistent"
+"""Of a clause that only bounds with room judge."""
+NOT_TESTED = "not tested"
+"""Of a clause that nothing judges."""
+LIMIT = "a limit, not reached"
+"""Of a clause whose law holds, and whose own numbers, which its sentence states as a limit, these data leave open."""
+CONTRADICTED = "contradicted"
+"""Of a clause whose law holds, and whose own numbers its judge refutes."""
 
 
 @dataclass(frozen=True)
@@ -92,9 +100,9 @@ class Null:
     Attributes:
         law: the predicted array.
         axis: along which it was changed; empty of the whole law.
-        kind: along an axis ``"flat"`` (its mean), ``"reversed"``, ``"steeper"`` or ``"shallower"`` (times x^±½), along
-            an axis of names ``"exchanged"`` (each has its neighbour's); of the whole law ``"larger"`` or ``"smaller"``
-            (by a half).
+        kind: along an axis ``"flat"`` (its mean), ``"halved"`` (its root about the middle), ``"reversed"``,
+            ``"steeper"`` or ``"shallower"`` (times x^±½), along an axis of names ``"exchanged"`` (each has its
+            neighbour's); of the whole law ``"larger"`` or ``"smaller"`` (by a half).
         by: ids of the checks that the claim passes and that fail for it; empty where nothing tells it from the law.
         headline: whether a check of the claim's first sentence depends on this law.
         accepted: why these data cannot tell it, where the claim says so.
@@ -119,6 +127,7 @@ class Null:
             "larger": f"{self.law} from 1.5 × {self.law}",
             "smaller": f"{self.law} from ⅔ × {self.law}",
             "flat": f"whether {self.law} depends on {self.axis}",
+            "halved": f"how much {self.law} depends on {self.axis}",
             "reversed": f"whether {self.law} rises or falls with {self.axis}",
             "exchanged": f"which {self.axis} has which {self.law}",
             "steeper": f"{self.law} from {self.law} × {self.axis}^½",
@@ -145,8 +154,7 @@ class Clause:
     Attributes:
         text: as it stands in the sentence.
         checks: their ids; empty where nothing tests it.
-        verdict: the worst of theirs, ``"consistent"`` where only bounds with room judge it, ``"not tested"`` where
-            nothing does.
+        verdict: the worst of theirs, or one of the four that a clause alone can have.
     """
 
     text: str
@@ -213,12 +221,13 @@ def conclude_laws(
     controls: Sequence[Rejection],
     headline: Sequence[str],
     nulls: Sequence[Null],
+    clauses: Sequence[Clause] = (),
 ) -> tuple[Verdict, str]:
     """Return the verdict of a claim that speaks in laws, and the reason in one sentence.
 
     Besides what :func:`steepest.core.checks.conclude` asks, nothing holds of whose headline a check is left out, is a
     bound with room, or is failed by no changed world, or which a larger, smaller, flat, reversed or tilted law passes
-    too. Without a headline there is nothing that could hold.
+    too, or whose sentence states numbers that its own judge refutes. Without a headline nothing could hold.
 
     Args:
         hypotheses: what was assumed of the setting and of the run.
@@ -227,6 +236,7 @@ def conclude_laws(
         controls: how the changed worlds fared.
         headline: ids of the checks that judge the clauses of the first sentence.
         nulls: how laws fared that were made larger and smaller, flattened, reversed and tilted.
+        clauses: of the first sentence, with their verdicts.
     """
     verdict, reason = conclude(hypotheses, checks, rivals, controls, headline)
     if verdict is not Verdict.HOLDS:
@@ -240,6 +250,9 @@ def conclude_laws(
     if untold := [n.untold for n in nulls if n.headline and not n.rejected and not n.accepted]:
         reason = f"no power: these data do not tell {'; '.join(untold)}"
         return Verdict.INCONCLUSIVE, reason
+    if refuted := [clause.text for clause in clauses if clause.verdict == CONTRADICTED]:
+        quoted = ", ".join(f"“{text}”" for text in refuted)
+        return Verdict.INCONCLUSIVE, f"the law holds, and the sentence says another: {quoted}"
     return verdict, reason
 
 

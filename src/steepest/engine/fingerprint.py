@@ -42,6 +42,7 @@ JUDGING = (
     "steepest.core.checks",
     "steepest.core.panels",
     "steepest.kit._clauses",
+    "steepest.kit._literal",
     "steepest.kit._judging",
     "steepest.kit._laws",
 )

@@ -18,13 +18,15 @@ if TYPE_CHECKING:  # what an experiment gives does not depend on how it is judge
     from steepest.core.laws import Clause, Null
     from steepest.core.panels import Panel
     from steepest.kit._judging import Judgement
+    from steepest.kit._literal import Literal
     from steepest.nn.types import Key
 
 Setting = TypeVar("Setting")
 Made = TypeVar("Made", bound="Claim")
 Kind = Literal["theorem", "limit", "empirical law", "conjecture"]
 """What kind of statement a claim makes."""
-Says = Mapping[str, "str | tuple[str, ...] | None"]
+Judges = "str | Literal | tuple[str | Literal, ...] | None"
+"""What a clause names: the id of a check, with the numbers that the clause states or without, several, or none."""
 
 
 @dataclass(frozen=True)
@@ -66,11 +68,12 @@ def claim(kind: "type[Made]") -> "type[Made]":
     return made
 
 
-def ids_of(ids: "str | tuple[str, ...] | None") -> tuple[str, ...]:
-    """Return the ids that a clause names, none, one or several, as a tuple."""
-    if ids is None:
+def ids_of(named: "Judges") -> tuple[str, ...]:
+    """Return the ids of the checks that a clause names, none, one or several, as a tuple."""
+    if named is None:
         return ()
-    return (ids,) if isinstance(ids, str) else tuple(ids)
+    several = named if isinstance(named, tuple) else (named,)
+    return tuple(one if isinstance(one, str) else one.check for one in several)
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,7 @@ class Claim(Experiment, Generic[Setting]):
         version: the number of the last version of ``history``; each version has its own block of seeds.
         point: what a sweep computes at each point instead of the whole claim; None for the claim itself.
         says: clauses of the first sentence of the file, as they stand there, each with the id of the check that judges
-            it, several ids, or None where nothing tests it.
+            it, several ids, or None where nothing tests it. A clause that states a number gives it by :func:`literal`.
         history: the versions, oldest first, once settings changed after results were seen.
         not_told: nulls that these data cannot reject, as ``"array.axis.kind"``, or ``"array.larger"`` and
             ``"array.smaller"``, each with the reason.
@@ -223,8 +226,10 @@ class Claim(Experiment, Generic[Setting]):
 
         return mutants(self, predicted)
 
-    def clauses(self, checks: "Sequence[Check]") -> "tuple[Clause, ...]":
-        """Return the clauses of the first sentence with their verdicts."""
+    def clauses(
+        self, checks: "Sequence[Check]", predicted: "Prediction", observed: "Observation"
+    ) -> "tuple[Clause, ...]":
+        """Return the clauses of the first sentence with their verdicts, their numbers judged as they stand."""
         from steepest.kit._clauses import clauses
 
-        return clauses(self.says, checks)
+        return clauses(self, checks, predicted, observed)

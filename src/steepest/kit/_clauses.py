@@ -3,31 +3,43 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from steepest.core.arrays import Observation, Prediction
 from steepest.core.checks import Check
-from steepest.core.laws import Clause, LawCheck
+from steepest.core.laws import CONSISTENT, CONTRADICTED, LIMIT, NOT_TESTED, Clause, LawCheck
 from steepest.core.words import Verdict
 from steepest.kit._claim import ids_of
+from steepest.kit._literal import Literal, verdict_of
 
-CONSISTENT = "consistent"
-NOT_TESTED = "not tested"
 _WORST_FIRST = (Verdict.FAILS, Verdict.INCONCLUSIVE, Verdict.HOLDS)
+_OF_LITERALS = {Verdict.FAILS: CONTRADICTED, Verdict.INCONCLUSIVE: LIMIT}
 
 
-def clauses(says: Any, checks: Sequence[Check]) -> tuple[Clause, ...]:
+def clauses(
+    claim: Any, checks: Sequence[Check], predicted: Prediction, observed: Observation
+) -> tuple[Clause, ...]:
     """Return the clauses with their verdicts; none where a claim does not say its sentence in clauses.
 
-    A clause holds if all its checks do and count, and none of them is a bound with room. One of whose checks these
-    fields leave one out is not tested, unless another of them fails.
+    A clause holds if all its checks do and count, none of them is a bound with room, and its numbers in the place of
+    the law hold too. One of whose checks these fields leave one out is not tested, unless another of them fails.
     """
-    if not isinstance(says, Mapping):
+    if not isinstance(claim.says, Mapping):
         return ()
     by_id = {check.id: check for check in checks}
-    return tuple(_clause(text, ids_of(ids), by_id) for text, ids in says.items())
+    made = []
+    for text, named in claim.says.items():
+        ids = ids_of(named)
+        judging = [by_id[id] for id in ids if id in by_id]
+        verdict = _verdict(judging, all_there=len(judging) == len(ids))
+        literals = [one for one in _several(named) if isinstance(one, Literal)]
+        if verdict == Verdict.HOLDS.value and literals:
+            by_numbers = verdict_of(claim, literals, predicted, observed)
+            verdict = _OF_LITERALS.get(by_numbers, verdict)
+        made.append(Clause(text, ids, verdict))
+    return tuple(made)
 
 
-def _clause(text: str, ids: tuple[str, ...], by_id: Mapping[str, Check]) -> Clause:
-    judging = [by_id[id] for id in ids if id in by_id]
-    return Clause(text, ids, _verdict(judging, all_there=len(judging) == len(ids)))
+def _several(named: Any) -> tuple[Any, ...]:
+    return named if isinstance(named, tuple) else (named,)
 
 
 def _verdict(own: Sequence[Check], all_there: bool) -> str:

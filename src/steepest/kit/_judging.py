@@ -43,7 +43,9 @@ class Judgement:
     ) -> tuple[Verdict, str]:
         """Return the verdict with its reason in a sentence."""
         assumed = [*hypotheses, *self.run_conditions]
-        return conclude_laws(assumed, self.checks, self.rivals, self.controls, headline, self.nulls)
+        return conclude_laws(
+            assumed, self.checks, self.rivals, self.controls, headline, self.nulls, self.says
+        )
 
 
 def judge_laws(
@@ -88,7 +90,7 @@ def judge_laws(
         controls=controls,
         panels=claim.draw_figure(predicted, observed, rivals),
         nulls=judge_nulls(claim, predicted, observed, stated, telling),
-        says=claim.clauses(checks),
+        says=claim.clauses(checks, predicted, observed),
     )
 
 

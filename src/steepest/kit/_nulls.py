@@ -1,7 +1,7 @@
 """A claim's laws made wrong by the program itself.
 
-Along each of their axes: flat, steeper, shallower, and reversed where the axis has an order; along an axis of names
-exchanged. As a whole: larger and smaller.
+Along each of their axes: flat, halved, steeper, shallower, and reversed where the axis has an order; along an axis of
+names exchanged. As a whole: larger and smaller.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -54,7 +54,7 @@ def wrong_along(values: NDArray, axis: int, coordinates: Sequence[Any]) -> Mappi
             each gets what belongs to the one before it, so that all of them change.
 
     >>> sorted(wrong_along(np.array([1.0, 2.0, 4.0]), 0, [10, 20, 40]))
-    ['flat', 'reversed', 'shallower', 'steeper']
+    ['flat', 'halved', 'reversed', 'shallower', 'steeper']
     >>> sorted(wrong_along(np.array([1.0, 1.0]), 0, ["relu", "tanh"]))
     []
     >>> wrong_along(np.array([1.0, 2.0, 4.0]), 0, ["relu", "tanh", "gelu"])["exchanged"]
@@ -64,6 +64,7 @@ def wrong_along(values: NDArray, axis: int, coordinates: Sequence[Any]) -> Mappi
     wrong = {}
     if _varies(numbers, axis):
         wrong["flat"] = np.broadcast_to(numbers.mean(axis, keepdims=True), numbers.shape).copy()
+        wrong["halved"] = _halved(numbers, axis)
         if np.asarray(coordinates).dtype.kind in "iuf":
             wrong["reversed"] = np.flip(numbers, axis).copy()
         else:
@@ -108,6 +109,17 @@ def _numbers(check: Check) -> NDArray:
     points = check.points if isinstance(check, LawCheck) else ()
     at = [(p.predicted, p.measured, p.low, p.high, p.least, p.most) for p in points]
     return np.array([of_worst, *at], float)
+
+
+def _halved(values: NDArray, axis: int) -> NDArray:
+    """Return a law that depends half as much on an axis: its square root about the middle, or half the difference.
+
+    Of a law that is zero somewhere or changes its sign there is no root.
+    """
+    if np.all(values > 0) or np.all(values < 0):
+        logs = np.log(np.abs(values))
+        return np.sign(values) * np.exp((logs + logs.mean(axis, keepdims=True)) / 2)
+    return (values + values.mean(axis, keepdims=True)) / 2
 
 
 def _varies(values: NDArray, axis: int) -> bool:

@@ -90,8 +90,8 @@ class Bench:
 
         Args:
             array: its name.
-            kind: ``"flat"``, ``"reversed"``, ``"exchanged"``, ``"steeper"``, ``"shallower"`` along an axis, or
-                ``"x 0.9"``, ``"x 1.1"``.
+            kind: ``"flat"``, ``"halved"``, ``"reversed"``, ``"exchanged"``, ``"steeper"``, ``"shallower"`` along an
+                axis, or ``"x 0.9"``, ``"x 1.1"``.
             axis: the axis.
         """
         return _verdicts(self.with_law(array, kind, axis))

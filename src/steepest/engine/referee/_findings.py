@@ -35,6 +35,7 @@ class Flaw(StrEnum):
     SHARED_CODE = "shared-code"
     CLAUSE_NOT_TESTED = "clause-not-tested"
     NO_SEARCH = "no-search"
+    NUMBER_NOT_JUDGED = "number-not-judged"
     ONLY_DRAWN = "only-drawn"
     NOTHING_JUDGED = "nothing-judged"
 

@@ -10,18 +10,22 @@ from steepest.core.laws import ROOM, room
 from steepest.core.words import Verdict
 from steepest.engine.referee._bench import Bench
 from steepest.engine.referee._findings import Finding, Flaw, Severity
+from steepest.kit import has_literal
 
 NOTICES = 0.5
 """Relative error of a headline's prediction that must be noticed."""
 EXACT = ("agreement", "search")
 """Kinds of check of which one number is the whole of what was measured."""
 UNIVERSAL = re.compile(
-    r"\bnever\b|\balways\b|\bevery\b|\b(?:just|only|exactly) (?:when|if|where)\b|\bno\b.+?\b(?:is|are|has|have)\b"
+    r"\bnever\b|\balways\b|\bevery\b|\bany\b|\ball\b|\beach\b|\bwhat(?:so)?ever\b"
+    r"|\b(?:just|only|exactly) (?:when|if|where)\b|\bno\b.+?\b(?:is|are|has|have)\b"
     r"|\b(?:is|are) no\b"
     r"|\bfrom\b.+?\bon\b",
     re.IGNORECASE,
 )
 """Words of a sentence that one exception refutes."""
+POWER = re.compile(r"∝|\^\(?[−\-]?[\d½¼¾]|[²³⁴⁻½]|√|(?<![\w/])1/\w|≈|\babout \d")
+"""Signs of a power or of a number that a clause states of its law."""
 
 
 def read_record(bench: Bench) -> Iterator[Finding]:
@@ -96,6 +100,7 @@ def _clauses(bench: Bench) -> Iterator[Finding]:
             yield Finding(Flaw.CLAUSE_NOT_TESTED, Severity.NOTE, numbers=numbers, reproduce=again)
         else:
             yield from _search(bench, clause.text, clause.checks)
+            yield from _literal(bench, clause.text)
     about = bench.result.about
     # a line for each part that no clause has, so that no word is sought across what stands between
     beside = about["says"]
@@ -112,6 +117,15 @@ def _search(bench: Bench, text: str, ids: tuple[str, ...]) -> Iterator[Finding]:
         numbers = {"words": words, "clause": " … ".join(part.strip() for part in text.split("\n"))}
         again = f'from steepest.engine.referee import bench\nbench("{bench.target}").kinds'
         yield Finding(Flaw.NO_SEARCH, Severity.NOTE, numbers=numbers, reproduce=again)
+
+
+def _literal(bench: Bench, text: str) -> Iterator[Finding]:
+    """Yield a clause that states powers or numbers which nobody put in the place of the law."""
+    signs = list(dict.fromkeys(match[0] for match in POWER.finditer(text)))
+    if signs and not has_literal(bench.claim.says[text]):
+        numbers = {"signs": signs, "clause": text}
+        again = _command(bench, " --json")
+        yield Finding(Flaw.NUMBER_NOT_JUDGED, Severity.NOTE, numbers=numbers, reproduce=again)
 
 
 def _command(bench: Bench, options: str = "") -> str:

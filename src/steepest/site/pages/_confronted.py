@@ -77,6 +77,7 @@ def _words(null: Null, name: str) -> str:
         "larger": f"{name} from a law half as large again",
         "smaller": f"{name} from a law of two thirds its size",
         "flat": f"whether {name} depends on `{null.axis}` at all",
+        "halved": f"how much {name} depends on `{null.axis}`",
         "reversed": f"whether {name} rises or falls with `{null.axis}`",
         "exchanged": f"which `{null.axis}` has which {name}",
         "steeper": f"{name} from a law that is steeper in `{null.axis}` by a square root",

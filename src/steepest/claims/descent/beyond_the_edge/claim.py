@@ -80,7 +80,7 @@ class BeyondTheEdge(kit.Claim[Setting]):
     kind = "empirical law"
     says = {
         "does not diverge": "survives",
-        "its sharpness falls to 2/η": "late",
+        "its sharpness falls to 2/η": kit.literal("late", value=1),
     }
     statement = (
         r"\lambda_{\max}\big(\nabla^2R(\theta_0)\big)=s\,\frac2\eta,\quad 1<s\le2:\qquad"

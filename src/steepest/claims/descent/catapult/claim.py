@@ -94,7 +94,7 @@ class Catapult(kit.Claim[Setting]):
 
     kind = "limit"
     says = {
-        "Between 2/λ₀ and 4/λ₀": ("rise", "threshold"),
+        "Between 2/λ₀ and 4/λ₀": (kit.literal("rise", value=2), kit.literal("threshold", value=4)),
         "throws descent off its start": ("recursion", "peak_exponent"),
         "into a flatter minimum": "final_flatness",
     }

@@ -60,7 +60,9 @@ class EdgeOfStability(kit.Claim[Setting]):
 
     kind = "empirical law"
     says = {
-        "raises the sharpness until it reaches 2/η": "late_sharpness",
+        "raises the sharpness until it reaches 2/η": kit.literal(
+            "late_sharpness", "sharpness", value=2, power={"step_size": -1}
+        ),
         "keeps it there": "stays",
     }
     statement = (

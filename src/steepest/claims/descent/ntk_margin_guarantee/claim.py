@@ -86,7 +86,10 @@ class NtkMarginGuarantee(kit.Claim[Setting]):
 
     kind = "limit"
     says = {
-        "near its start needs 1/(εγ_F²) steps to risk ε": ("frozen", "trained"),
+        "near its start needs 1/(εγ_F²) steps to risk ε": (
+            kit.literal("frozen", power={"epsilon": -1}),
+            "trained",
+        ),
         "widths far below γ⁻⁸ suffice": "narrow",
     }
     statement = (

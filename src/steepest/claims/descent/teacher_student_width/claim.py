@@ -144,6 +144,8 @@ class TeacherStudentWidth(kit.Claim[None]):
     not_told = {
         f"stuck.{null}": "the talks say that students get stuck, and not how often"
         for null in ("larger", "smaller", "width.steeper", "width.shallower")
+    } | {
+        "stuck.width.halved": "the talks say that students get stuck, and not how often",
     }
     tiny = {
         "teacher": 8,

@@ -91,7 +91,8 @@ class WeakRecovery(kit.Claim[None]):
         ),
     )
     not_told = {
-        "overlap.neurons.flat": "at equal n/kd one and four neurons differ by 0.2 at most; n itself is in half"
+        "overlap.neurons.flat": "at equal n/kd one and four neurons differ by 0.2 at most; n itself is in half",
+        "overlap.neurons.halved": "at equal n/kd one and four neurons differ by 0.2 at most; n itself is in half",
     }
     tiny = {"d": 100, "neurons": (1, 2), "ratios": (0.8, 3.0), "tries": 30, "seeds": 3}
     full = {"d": 600, "neurons": (1, 2, 4), "tries": 90, "seeds": 30}

@@ -118,6 +118,8 @@ class CompressedSensing(kit.Claim[Setting]):
     )
     not_told = {
         "digits.program.flat": "of images the programs differ by a tenth, which is told of sparse signals",
+        "first.program.halved": "the programs differ by an eighth in these signals, and margins are as large",
+        "digits.program.halved": "of images the programs differ by a tenth, which is told of sparse signals",
     }
     tiny = {"size": 16, "sparsities": (2,), "draws": 12, "measurements": (5, 8), "images": 3}
     full = {

@@ -108,7 +108,10 @@ class NarrowNetworks(kit.Claim[Setting]):
 
     kind = "theorem"
     says = {
-        "a ReLU network of width two stays ½ away from ‖x‖": ("random", "trained_error"),
+        "a ReLU network of width two stays ½ away from ‖x‖": (
+            kit.literal("random", "error", value=0.5),
+            kit.literal("trained_error", "error", value=0.5),
+        ),
         "width three": "width_three",
         "one neuron a residual block do not": "folding",
     }

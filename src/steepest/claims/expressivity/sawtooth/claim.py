@@ -101,6 +101,10 @@ class Sawtooth(kit.Claim[None]):
             "a bound that depends on no depth passed, as sawtooths of six and seven layers are too alike",
         ),
     )
+    not_told = {
+        "share.error_depth.halved": "it bounds from below, and has room at most n",
+        "share.neuron.halved": "it bounds from below, and has room at most n",
+    }
     tiny = {
         "depths": (1, 2, 3),
         "widths": (3, 4),

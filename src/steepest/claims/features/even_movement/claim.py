@@ -125,6 +125,9 @@ class EvenMovement(kit.Claim[Setting]):
             "m^(1/12) held in the place of √(log m)",
         ),
     )
+    not_told = {
+        "inner.width.halved": "√(log m) grows by a seventh over these widths, and the margin takes 3 %",
+    }
     tiny = {"widths": (16, 32, 64), "examples": 8, "target": 0.5, "seeds": 3}
     full = {"widths": (16, 64, 256, 1024, 4096, 16384), "examples": 200, "seeds": 24}
     out_of_scope = {"step": 3.0}

@@ -155,6 +155,15 @@ class MeanFieldLimit(kit.Claim[Setting]):
             "draft at seed 1101, at 24 and 96 neurons; margins are those of the checks of version 3",
         ),
     )
+    not_told = {
+        "square.time.halved": "over these times the law grows to about one and a half to three times, and the margin "
+        "takes a quarter",
+        "noise.time.halved": "over these times the law grows to about one and a half to three times, and the margin "
+        "takes a quarter",
+        "both.rate.halved": "the part of the width is in it at each rate; noise is judged by the rate for itself",
+        "both.time.halved": "over these times the law grows to about one and a half to three times, and the margin "
+        "takes a quarter",
+    }
     tiny = {
         "widths": (150, 300),
         "times": (0.5, 1.0),

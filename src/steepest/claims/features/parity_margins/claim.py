@@ -1,9 +1,9 @@
-"""Parities of k bits, k even, have margin ∝ d^(−½) over all ReLU neurons, but ∝ d^(−k/2) over frozen tangent features.
+"""Parities of k even bits have margin ∝ d^(−½) over all ReLU neurons, tending to ∝ d^(−k/2) over frozen features.
 
 On the cube {±1}^d/√d uniform weights solve both dual problems. The best neurons weigh the k bits alone and equally, by
-Hölder's inequality; the frozen features have the kernel's eigenvalue. In few dimensions the frozen features win: with
-E|u(w)|² ≤ 1 for the vectors u(w) of their margin they have the larger one for two bits at d = 3, at d = 4 the two are
-equal. The talk's own tangent space has all |u(w)| ≤ 1, and a smaller margin.
+Hölder's inequality; the frozen tangent features have the kernel's eigenvalue. In few dimensions the frozen features
+win: with E|u(w)|² ≤ 1 for the vectors u(w) of their margin they have the larger one for two bits at d = 3, at d = 4 the
+two are equal. The talk's own tangent space has all |u(w)| ≤ 1, and a smaller margin.
 """
 
 from collections.abc import Mapping
@@ -58,8 +58,8 @@ class ParityMargins(kit.Claim[None]):
 
     kind = "limit"
     says = {
-        "margin ∝ d^(−½) over all ReLU neurons": "first",
-        "∝ d^(−k/2) over frozen tangent features": ("tangent", "program", "sampled", "exponent"),
+        "margin ∝ d^(−½) over all ReLU neurons": kit.literal("first", power={"dimension": -0.5}),
+        "tending to ∝ d^(−k/2) over frozen features": ("tangent", "program", "sampled", "exponent"),
     }
     statement = (
         r"\gamma_1=\frac{\binom{k-2}{k/2-1}}{2^{k-1}\sqrt k}\,d^{-1/2},\qquad"

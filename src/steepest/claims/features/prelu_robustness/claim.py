@@ -91,8 +91,12 @@ class PreluRobustness(kit.Claim[Setting]):
 
     kind = "conjecture"
     says = {
-        "ReLU networks flip at distance 1/√k from a centre": "radius",
-        "p-ReLU networks (p = 3, 4) at 1/√2": "radius",
+        "ReLU networks flip at distance 1/√k from a centre": kit.literal(
+            "radius", value=1, power={"problem": -0.5}, at={"power": 1.0}
+        ),
+        "p-ReLU networks (p = 3, 4) at 1/√2": kit.literal(
+            "radius", value=0.5**0.5, at={"power": [3.0, 4.0]}
+        ),
     }
     statement = (
         r"f(x)=\sum_j v_j\frac{\mathrm{relu}\langle w_j,x\rangle^p}{\lVert w_j\rVert^{p-1}},\qquad"

@@ -126,6 +126,8 @@ class SelectionWidth(kit.Claim[Setting]):
     )
     not_told = {
         "rate.mu.flat": "at one width the share moves by 0.18 at most over μ; pair_lives judges it over μ",
+        "rate.mu.halved": "at one width the share moves by 0.18 at most over μ; pair_lives judges it over μ",
+        "many_rate.width.halved": "from 2 to 8 neurons the law doubles, and the margin is 0.12",
     }
     tiny = {
         "widths": (2, 4),

@@ -59,8 +59,10 @@ class VotingMarginBound(kit.Claim[Setting]):
 
     kind = "theorem"
     says = {
-        "the luckiest stump is right too often by Rad/2": "needed",
-        "Rad = 2.46/√n": "rad",
+        "the luckiest stump is right too often by Rad/2": kit.literal(
+            "needed", value=1.23, power={"size": -0.5}
+        ),
+        "Rad = 2.46/√n": kit.literal("rad", value=2.46, power={"size": -0.5}),
     }
     statement = (
         r"\text{Rad}=E\max_h\Big|\frac1n\sum_i\sigma_ih(x_i)\Big|\approx\frac{E\max_h|G_h|}{\sqrt n},\quad "

@@ -58,7 +58,7 @@ class WorstError(kit.Claim[Lessons]):
 
     kind = "empirical law"
     says = {
-        "about 4.5 times its mean": "ratio",
+        "about 4.5 times its mean": kit.literal("ratio", value=4.5),
         "up with few neurons to learn": ("few_worst", "few_mean"),
         "down with many": ("many_worst", "many_mean"),
     }

@@ -76,7 +76,9 @@ class XorSampleComplexity(kit.Claim[None]):
     kind = "empirical law"
     says = {
         "learns 2-XOR from samples ∝ d log d": "network_exponent",
-        "its tangent kernel needs those of its spectrum, almost d²": "kernel_samples",
+        "its tangent kernel needs those of its spectrum, almost d²": kit.literal(
+            "kernel_samples", power={"dimension": 2}
+        ),
     }
     statement = (
         r"n^*_{\text{network}}(d)\propto d\log d,\qquad n^*_{\text{kernel}}(d)\sim c\,d^2:\quad"

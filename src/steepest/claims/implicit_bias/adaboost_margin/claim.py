@@ -74,7 +74,7 @@ class AdaboostMargin(kit.Claim[Setting]):
     kind = "theorem"
     says = {
         "AdaBoost's margin and edges meet at the largest ℓ1 margin": ("limit", "growth", "edges"),
-        "exact steps can stop at 8/9 of it": "cycle_margin",
+        "exact steps can stop at 8/9 of it": kit.literal("cycle_margin", value=1 / 3),
     }
     statement = (
         r"\nu\to0:\quad \frac{\min_i y_i f_t(x_i)}{\lVert w_t\rVert_1}\ \to\ \bar\gamma"

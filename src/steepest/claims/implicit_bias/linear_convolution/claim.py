@@ -117,6 +117,8 @@ class LinearConvolution(kit.Claim[Setting]):
     not_told = {
         "order.depth.steeper": "it is not half-way to the order of another depth",
         "order.depth.shallower": "it is not half-way to the order of another depth",
+        "order.depth.halved": "the orders of two and three layers are a third apart; that each is its own, the "
+        "residuals of the other order tell",
     }
     tiny = {"n": 3, "dimension": 6, "horizons": (50.0, 20.0), "sets": 6}
     full = {"sets": 200}

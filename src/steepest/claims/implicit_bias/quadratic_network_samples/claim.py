@@ -91,6 +91,9 @@ class QuadraticNetworkSamples(kit.Claim[Data]):
             "it rejects a law that is wrong by a root of two at both ends, and starts that are not small",
         ),
     )
+    not_told = {
+        "needed.neurons.halved": "thresholds lie between tried numbers of examples, which takes a fifth",
+    }
     tiny = {"d": 6, "neurons": (1, 2), "widths": (4, 8), "steps": 500, "seeds": 3}
     full = {"steps": 20_000, "seeds": 20}
     out_of_scope = {"start": 0.5}

@@ -120,6 +120,9 @@ class BorderBreaksEquivariance(kit.Claim[Setting]):
             "the check of the limit read no network, and its rival did not say what it was called",
         ),
     )
+    not_told = {
+        "deviation.shift.halved": "at four shifts the law is less than half as large again as at one",
+    }
     tiny = {
         "sizes": (6, 8),
         "shifts": (1, 2),

@@ -59,7 +59,7 @@ class CntkFluctuations(kit.Claim[draws.Setting]):
 
     kind = "theorem"
     says = {
-        "n filters varies as 3/(n P_e)": ("channels", "spread"),
+        "n filters varies as 3/(n P_e)": (kit.literal("channels", power={"n": -1}), "spread"),
         "a digit's 64 positions count as 1 or 2, and centred as 5 to 10": ("digits", "counted"),
     }
     statement = (
@@ -109,6 +109,8 @@ class CntkFluctuations(kit.Claim[draws.Setting]):
     not_told = {
         "counted.head.flat": "one and two are a factor of two apart, and numbers in words are rough by a third",
         "counted.larger": "a few digits may count as a quarter more than numbers in words",
+        "digits.head.halved": "the heads differ by a factor of 1.8 at most, and the margin takes 15 %",
+        "counted.head.halved": "one and two are a factor of two apart, and numbers in words are rough by a third",
     }
     shared = {
         "claim.CntkFluctuations.middle": "says for which P and ρ channels vary, and nothing of the law"

@@ -98,6 +98,10 @@ class DecayLeavesKernel(kit.Claim[Setting]):
     history = (
         kit.Version(1, "kernels, outputs and their distance from the limit, under both decays"),
     )
+    not_told = {
+        "distance.width.halved": "the exponent's margin is 0.2, and half of ½ is 0.25: the interval reaches over the "
+        "difference",
+    }
     tiny = {"widths": (32, 64, 128), "images": 4, "steps": 20, "seeds": 3}
     full = {"widths": (128, 384, 1152, 3456), "seeds": 30}
     out_of_scope = {"multiple": 2.5, "widths": (32, 64, 128), "images": 4, "steps": 20, "seeds": 3}

@@ -107,6 +107,11 @@ class KernelPointProcess(kit.Claim[Setting]):
             "the chance of two of 48 directions was undecided at one of four draft seeds with other settings",
         ),
     )
+    not_told = {
+        "spread.ridge.halved": "over these ridges the variance differs by a quarter, and the margin takes 15 %",
+        "repulsion.ridge.halved": "over these ridges the chance differs by a half, and the margin is 0.12",
+        "output.ridge.halved": "outputs are judged to 0.08, and half of what the ridge changes is less at most inputs",
+    }
     shared = {
         "claim.KernelPointProcess.ridge": "it says which λ is the largest, and computes nothing"
     }

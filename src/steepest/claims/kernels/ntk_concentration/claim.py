@@ -74,8 +74,14 @@ class NtkConcentration(kit.Claim[Setting]):
 
     kind = "limit"
     says = {
-        "about 2√(m/n) E σ² from its mean on orthonormal inputs": ("of_width", "of_size"),
-        "nearly m/√n on digits": ("digits_width", "digits_size"),
+        "about 2√(m/n) E σ² from its mean on orthonormal inputs": (
+            kit.literal("of_width", power={"width": -0.5}),
+            kit.literal("of_size", power={"size": 0.5}),
+        ),
+        "nearly m/√n on digits": (
+            kit.literal("digits_width", power={"width": -0.5}),
+            kit.literal("digits_size", power={"size": 1}),
+        ),
     }
     statement = (
         r"\langle x_i,x_j\rangle=\delta_{ij},\ \sigma\text{ odd}:\ \sqrt n(K_n-\mathbb{E}K)\to G,\ "

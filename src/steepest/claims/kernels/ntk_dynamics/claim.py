@@ -91,10 +91,13 @@ class NtkDynamics(kit.Claim[Setting]):
         "leave z' = z − (η/m)Θ(z − y) by n^(−1/2)": (
             "limit_training",
             "limit_test",
-            "limit_exponent_training",
-            "limit_exponent_test",
+            kit.literal("limit_exponent_training", "departure_training", power={"width": -0.5}),
+            kit.literal("limit_exponent_test", "departure_test", power={"width": -0.5}),
         ),
-        "their own kernel's by 1/n": ("own_exponent_training", "own_exponent_test"),
+        "their own kernel's by 1/n": (
+            kit.literal("own_exponent_training", "own", power={"width": -1}),
+            kit.literal("own_exponent_test", "own", power={"width": -1}),
+        ),
         "their mean is kernel training's": "ensemble_mean",
     }
     statement = (
@@ -161,6 +164,10 @@ class NtkDynamics(kit.Claim[Setting]):
             "and by intervals that reached that margin",
         ),
     )
+    not_told = {
+        "departure_training.step.halved": "it grows by less than a half over these steps; the margin takes a quarter",
+        "departure_test.step.halved": "it grows by less than a half over these steps; the margin takes a quarter",
+    }
     shared = {
         "claim.NtkDynamics.rates": "step sizes, by a number of the setting; a wrong one is another step for both",
         "steepest.nn.activations._activation.activation": "theory needs Gaussian means of its values and slopes, the "

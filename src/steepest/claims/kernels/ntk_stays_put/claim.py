@@ -140,6 +140,8 @@ class NtkStaysPut(kit.Claim[Setting]):
             "width.shallower",
             "width.reversed",
         )
+    } | {
+        "allowed.width.halved": "it bounds the movement from above, and half of it leaves room",
     }
     shared = {
         name: "the kernel of the start there, of the moving network here"

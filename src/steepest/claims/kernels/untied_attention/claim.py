@@ -44,7 +44,9 @@ class UntiedAttention(kit.Claim[Setting]):
     kind = "limit"
     says = {
         "averages over positions": "distance",
-        "its distance² falls as β²K_pp tr(HKHK)/P²d": "distance",
+        "its distance² falls as β²K_pp tr(HKHK)/P²d": kit.literal(
+            "distance", power={"beta": 2, "d": -1}
+        ),
     }
     statement = (
         r"\mathrm E\,\lVert\sum_q\bigl(\zeta_{pq}-\tfrac1P\bigr)v_q\rVert^2=\frac{\beta^2}{P^2d}\,K_{pp}\,"

@@ -69,7 +69,7 @@ class SizeIndependentBound(kit.Claim[list[Sample]]):
     kind = "theorem"
     says = {
         "one neuron's Rademacher average": ("width", "above"),
-        "0.8/√n": "rad",
+        "0.8/√n": kit.literal("rad", value=0.8, power={"size": -0.5}),
         "deep linear ones a vector's": "depth",
     }
     statement = (

@@ -60,7 +60,7 @@ class FluctuationDissipation(kit.Claim[Setting]):
     kind = "theorem"
     says = {
         "the gradient is zero on average": "gradient",
-        "weights align with it by ½γ tr C̃, at any step size": "alignment",
+        "weights align with it by ½γ tr C̃, at any step size": kit.literal("alignment", value=1),
     }
     statement = (
         r"\langle\nabla L\rangle=0,\qquad\langle(\theta-a)\cdot\nabla L\rangle="

@@ -138,6 +138,9 @@ class OnePassSgd(kit.Claim[None]):
             f"eg_taken.d.{null}": "log 2d hardly doubles, and half of the bound has room"
             for null in ("flat", "reversed", "steeper", "shallower")
         },
+        "sgd_limit.dimension.halved": "it has room at each d; the rays and the law of half of it tell d/n",
+        "eg_limit.dimension.halved": "log 2d hardly doubles; that the excess goes with log(2d)/n, the rays tell",
+        "eg_taken.d.halved": "log 2d hardly doubles, and half of the bound has room",
     }
     tiny = {
         "dimensions": (4, 8),

@@ -1,4 +1,4 @@
-"""A walk that steps twice as far on half of a circle spends 4/5 of its time on the other half: time ∝ 1/variance.
+"""A walk that steps twice as far on half of a large circle spends 4/5 of its time on the other half: time ∝ 1/variance.
 
 Steps of mean zero and variance σ²(θ) that depends on where they start have the stationary density 1/σ², up to a
 constant: Itô's convention, Σ ∂_i∂_j(C_ij p) = 0. On a ring of N sites the share is 4N/(5N + 4) exactly if four divides
@@ -70,8 +70,8 @@ class TwoSpeedCircle(kit.Claim[None]):
 
     kind = "limit"
     says = {
-        "spends 4/5 of its time on the other half": ("limit", "walkers"),
-        "time ∝ 1/variance": "law",
+        "spends 4/5 of its time on the other half": (kit.literal("limit", value=0.8), "walkers"),
+        "time ∝ 1/variance": kit.literal("law", "density", power={"step": 2}),
     }
     statement = (
         r"\sum_{ij}\partial_i\partial_j\left(C_{ij}\,p\right)=0;\quad C=\sigma^2I\;\Rightarrow\;p\propto\sigma^{-2},"

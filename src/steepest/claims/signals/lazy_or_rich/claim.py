@@ -80,8 +80,26 @@ class LazyOrRich(kit.Claim[Setting]):
 
     kind = "limit"
     says = {
-        "features move like n^(-1/2)": ("change_ntk_first", "change_ntk_second"),
-        "the kernel like 1/n": "change_ntk_kernel",
+        "features move like n^(-1/2)": (
+            kit.literal(
+                "change_ntk_first",
+                "change",
+                power={"width": -0.5},
+                at={"parameterization": "ntk", "what": "first layer"},
+            ),
+            kit.literal(
+                "change_ntk_second",
+                "change",
+                power={"width": -0.5},
+                at={"parameterization": "ntk", "what": "second layer"},
+            ),
+        ),
+        "the kernel like 1/n": kit.literal(
+            "change_ntk_kernel",
+            "change",
+            power={"width": -1},
+            at={"parameterization": "ntk", "what": "kernel"},
+        ),
         "under µP both keep moving": ("change_mup_first", "change_mup_second", "change_mup_kernel"),
     }
     statement = (

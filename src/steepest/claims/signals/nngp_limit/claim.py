@@ -130,9 +130,9 @@ class NngpLimit(kit.Claim[Setting]):
     says = {
         "a Gaussian process with kernel K^(L+1)": ("kernel", "joint_law"),
         "off by departures like 1/n": (
-            "kurtosis",
+            kit.literal("kurtosis", power={"width": -1}),
             "kurtosis_exponent",
-            "joint_departure",
+            kit.literal("joint_departure", "departure", power={"width": -1}),
             "joint_exponent",
         ),
     }

@@ -92,7 +92,10 @@ class StableStep(kit.Claim[Setting]):
     kind = "limit"
     says = {
         "2/λ_max of the tangent kernel": ("step_over_edge", "deep_step_over_edge"),
-        "near 1/n in weights": ("width_exponent_standard", "limit_step_standard"),
+        "near 1/n in weights": (
+            "width_exponent_standard",
+            kit.literal("limit_step_standard", "standard", power={"width": -1}),
+        ),
         "n⁰ in biases": ("width_exponent_biases", "limit_step_biases"),
         "slower than 1/L in ReLU": ("depth_exponent_relu", "limit_depth"),
     }

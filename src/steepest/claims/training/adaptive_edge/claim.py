@@ -91,6 +91,9 @@ class AdaptiveEdge(kit.Claim[None]):
             "set on drafts at seeds 1105 to 1109",
         ),
     )
+    not_told = {
+        "momentum.beta.halved": "1 + β differs by less than a half between these β, and the margin takes a tenth",
+    }
     shared = {
         "claim.rules_of_momentum": "here it gives step sizes: products of these with the curvature are where training "
         "stops, whatever they are",

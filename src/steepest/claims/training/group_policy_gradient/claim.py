@@ -1,9 +1,10 @@
-"""Group policy gradients need a time ∝ 1/p₀; divided by the group's deviation it is ∝ p₀^(−½) where p₀ ≫ 1/G only.
+"""Dividing by the group's deviation speeds hard questions up, and the more so the more answers a group has.
 
 p₀ is the chance of the right answer at first, G the number of answers that are sampled in a step. The time to one half
 is an integral of the drift: p(1 − p)(1 − 1/G) where the advantage is the reward less the group's mean, and
 E √(q(1 − q)), q the share of right answers in the group, where that is divided by the group's deviation, as in GRPO.
-Below 1/G most groups agree and teach nothing, so that the time is ∝ 1/p₀ again.
+As p₀ falls the first time tends to ∝ 1/p₀, and the second to ∝ p₀^(−½) as long as p₀ ≫ 1/G. Below 1/G most groups
+agree and teach nothing, so that the time tends to ∝ 1/p₀ again.
 """
 
 from collections.abc import Mapping
@@ -41,8 +42,8 @@ class GroupPolicyGradient(kit.Claim[None]):
 
     kind = "theorem"
     says = {
-        "need a time ∝ 1/p₀": ("time", "slope"),
-        "∝ p₀^(−½) where p₀ ≫ 1/G only": ("time", "slope"),
+        "speeds hard questions up": ("time", "slope"),
+        "the more so the more answers a group has": "slope",
     }
     statement = (
         r"T=\frac{K-1}K\int_{p_0}^{1/2}\frac{dp}{p(1-p)\,c(p)},\qquad c(p)=p(1-p)\Bigl(1-\frac1G\Bigr)\ \text{(mean)},"
@@ -60,6 +61,8 @@ class GroupPolicyGradient(kit.Claim[None]):
         "The deviation is that of the group as it is, with G in its denominator; with G − 1 in it times are longer by "
         "√(G/(G − 1)), which a rival has.",
         "Cross-entropy on the right answer needs log(1/p₀): it is shown beside.",
+        "At the preset's starts the exponents are −0.91 by the group's mean, and by its deviation −0.83 for G = 8 and "
+        "−0.60 for G = 64. The judge refuses −1 in place of −0.91. The first sentence stated −1 until November 2026.",
         "Times are η times the steps, and the law is that of small η: at 0.05 they are off by about a percent.",
     )
     history = (
@@ -76,6 +79,12 @@ class GroupPolicyGradient(kit.Claim[None]):
             "with 6 and 32 slopes are alike, and with 12 a deviation with G − 1 is off by less than the margin",
         ),
     )
+    not_told = {
+        "slope.rule.halved": "slopes are judged to 0.09, and those of the two rules are 0.07 apart at the smaller "
+        "group",
+        "slope.group.halved": "slopes are judged to 0.09, and that of the deviation moves by 0.23 from 8 to 64 "
+        "answers",
+    }
     tiny = {"groups": (4, 8), "starts": (0.3, 0.2), "lr": 0.2, "questions": 6, "seeds": 3}
     full = {"questions": 1000, "lr": 0.02}
     out_of_scope = {"starts": (0.6, 0.1)}

@@ -31,6 +31,18 @@ class Prompts(NamedTuple):
     labels: NDArray
 
 
+class Trained(NamedTuple):
+    """Weights of a training, ``(trainings, d + 1, d + 1)``.
+
+    Attributes:
+        halfway: after half of the steps, with a quarter of all step sizes still to come.
+        last: at its end.
+    """
+
+    halfway: NDArray
+    last: NDArray
+
+
 class Sizes(NamedTuple):
     """How much is drawn.
 
@@ -99,9 +111,9 @@ def train(
     steps: int,
     *,
     heavy: bool,
-) -> NDArray:
-    """Train by Adam on fresh prompts, with a step that falls linearly to zero, and return the weights."""
-    weights = first
+) -> Trained:
+    """Train by Adam on fresh prompts, with a step that falls linearly to zero."""
+    weights = halfway = first
     mean = np.zeros_like(first)
     square = np.zeros_like(first)
     for step in range(steps):
@@ -112,7 +124,9 @@ def train(
         upward = mean / (1 - BETA1 ** (step + 1))
         size = np.sqrt(square / (1 - BETA2 ** (step + 1))) + EPSILON
         weights = weights - lr * (1 - step / steps) * upward / size
-    return weights
+        if step == steps // 2:
+            halfway = weights
+    return Trained(halfway, weights)
 
 
 def preconditioner(weights: NDArray) -> NDArray:

@@ -60,7 +60,7 @@ class InContextRegressionPoint(kit.Point):
 
         def run(rng: np.random.Generator, steps: int) -> dict[str, kit.Values]:
             first = experiment.start(rng, self.seeds, len(variances), self.scale)
-            last = experiment.train(rng, variances, sizes, first, self.lr, steps, heavy=False)
+            last = experiment.train(rng, variances, sizes, first, self.lr, steps, heavy=False).last
             weights = np.diagonal(experiment.preconditioner(last), axis1=1, axis2=2)
             of_risk = sizes._replace(batch=self.prompts)
             return {

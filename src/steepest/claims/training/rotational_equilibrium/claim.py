@@ -48,7 +48,10 @@ class RotationalEquilibrium(kit.Claim[None]):
 
     kind = "limit"
     says = {
-        "√(2ηλ) a step": ("angle", "digits"),
+        "√(2ηλ) a step": (
+            kit.literal("angle", power={"decay": 0.5}, at={"optimizer": "sgd"}),
+            kit.literal("digits", power={"decay": 0.5}, at={"optimizer": "sgd"}),
+        ),
         "√(2ηλ/(1+β)) with momentum": ("angle", "digits"),
         "√(2ηλ(1−β₁)/(1+β₁)) in AdamW": ("angle", "digits"),
     }

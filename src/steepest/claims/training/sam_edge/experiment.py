@@ -114,6 +114,28 @@ def fall(
     return Fall(reached[:, 1:] - reached[:, :1], sizes[:, 1:])
 
 
+def settle(
+    rng: np.random.Generator, products: NDArray, walks: int, steps: int, momentum: float = 0.0
+) -> NDArray:
+    """Step to and fro on a parabola, and return the size of its slope at the end over ρλ, ``(walks, products)``.
+
+    Lengths are in units of ρ, so that η and λ enter by their product.
+
+    Args:
+        rng: of the places where walks begin.
+        products: ηλ, ``(products,)``.
+        walks: of each product.
+        steps: of each walk.
+        momentum: β of what is stepped along.
+    """
+    x = rng.standard_normal((walks, len(products)))
+    along = np.zeros_like(x)
+    for _ in range(steps):
+        along = momentum * along + products * (x + np.sign(x))
+        x = x - along
+    return np.abs(x)
+
+
 def slope_of_valley(x: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
     """Return the gradient of ½eʸx²."""
     curvature = np.exp(y)

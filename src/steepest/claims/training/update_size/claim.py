@@ -1,7 +1,7 @@
-"""Adam's update has a root mean square of η√((s² + ρ)/(1 + s²)), ρ = (1 − β₁)/(1 + β₁), and Muon's of c η/√max(m, n).
+"""Adam's update has a root mean square of η√((s² + ρ)/(1 + s²)), ρ = (1 − β₁)/(1 + β₁), Muon's of c(m/n) η/√max(m, n).
 
 s is the mean of a weight's gradient over its standard deviation between batches. So at β₁ = 0.9 updates have 0.229 η
-where batches are noise, and η where they agree. c is near 0.87 for five steps of Muon's iteration on a matrix of
+where batches are noise, and η where they agree. c is 0.85 to 0.87 for five steps of Muon's iteration on matrices of
 noise, m × n, and one for an exactly orthogonal update.
 """
 
@@ -77,7 +77,7 @@ class UpdateSize(kit.Claim[Setting]):
     kind = "theorem"
     says = {
         "Adam's update has a root mean square of η√((s² + ρ)/(1 + s²))": ("adam", "digits"),
-        "Muon's of c η/√max(m, n)": "muon",
+        "Muon's of c(m/n) η/√max(m, n)": "muon",
     }
     statement = (
         r"\mathrm E\,u^2=\eta^2\,\frac{s^2+\rho}{1+s^2},\quad \rho=\frac{1-\beta_1}{1+\beta_1},\quad "
