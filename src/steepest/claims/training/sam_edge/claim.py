@@ -24,7 +24,6 @@ LATE = 3  # of these parts are judged
 DOWNHILL = 0.0  # mean cosine of successive gradients, which is one while steps only go downhill
 MOMENTUM = 0.5  # of the control
 SETTLED = 400  # steps on a parabola, of which each leaves 19/20 of an error at most
-LAG = 0.03  # of gradients behind a curvature that falls; the margin leaves as much again for the interval
 EDGE = (
     0.94,
     1.1,
@@ -153,7 +152,7 @@ class SamEdge(kit.Claim[None]):
                 "lag of gradients behind the curvature of the valley",
                 float(theory.lag(curvatures, *self.grid).max()),
                 "<",
-                LAG,
+                theory.LAG,
                 "curvature falls too fast: choose smaller --radii, --lrs or --first",
             ),
             kit.assume(

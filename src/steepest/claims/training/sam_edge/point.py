@@ -30,7 +30,7 @@ class SamEdgePoint(kit.Point):
     contours = {"fall_predicted": (40.0, "40 steps by theory")}
     diagram_remarks = (
         "Walks along the valley ½eʸx² until its curvature has fallen from 5 to 2.7. Theory follows the curvature in "
-        "time, as if a step moved it little: where it falls within a few dozen steps, gradients lag behind.",
+        "time, as if a step moved it little: where gradients lag behind it by more than 3 %, points are out of range.",
         "Where walks begin, the curvature is up to 1.3 times the first. Right of the line plain descent would leave "
         "the valley there; nearer to it than a tenth is out of range.",
     )
@@ -43,6 +43,14 @@ class SamEdgePoint(kit.Point):
     def hypotheses(self, setting: None) -> list[kit.Hypothesis]:
         return [
             kit.assume("largest ηλ in the valley", self.lrs * self.steepest_start, "<", 1.8),
+            kit.assume(
+                "lag of gradients behind the curvature",
+                float(
+                    theory.lag(np.array([self.first, self.curvatures]), self.lrs, self.radii).max()
+                ),
+                "<",
+                theory.LAG,
+            ),
             kit.assume("part that is left of curvature", self.curvatures / self.first, "<", 0.9),
         ]
 
