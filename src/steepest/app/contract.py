@@ -31,7 +31,7 @@ from steepest.core.words import Verdict
 from steepest.engine.results import Result
 from steepest.engine.run import Ready, build, execute
 from steepest.engine.threads import one_thread
-from steepest.kit import Claim, Kind
+from steepest.kit import Claim, Kind, literals_of
 from steepest.site.drawing import svg
 from steepest.sources import expand
 
@@ -146,6 +146,7 @@ def speaks_in_laws(kind: type[Claim]) -> Problems:
         default = field_types(kind)[name].default
         if default not in limits:
             missing.append(f"{name}: the preset's {default} lies outside of its scope, {limits}")
+    missing += _coordinates_of_literals(kind)
     for null in kind.not_told:
         along = rf"{ID}\.{ID}\.(flat|halved|reversed|exchanged|steeper|shallower)"
         if not re.fullmatch(rf"{along}|{ID}\.(larger|smaller)", null):
@@ -153,6 +154,22 @@ def speaks_in_laws(kind: type[Claim]) -> Problems:
                 f"not_told: {null!r} is no array.axis.kind, such as step.width.flat or step.larger"
             )
     return missing + _out_of_order(kind)
+
+
+def _coordinates_of_literals(kind: type[Claim]) -> Problems:
+    """Name coordinates of which a clause states a number and which the quick preset does not have."""
+    axes = kind().axes()
+    literals = [one for named in kind.says.values() for one in literals_of(named)]
+    missing = []
+    for one in literals:
+        for axis, named in one.at.items():
+            several = named if isinstance(named, (list, tuple)) else [named]
+            unknown = [value for value in several if value not in axes.get(axis, ())]
+            missing += [
+                f"says: the number of {one.check} is of {axis} = {value!r}, which the preset does not have"
+                for value in unknown
+            ]
+    return missing
 
 
 def _out_of_order(kind: type[Claim]) -> Problems:

@@ -1,5 +1,7 @@
 """How often a claim holds, as the package records it; nothing here imports JAX."""
 
+import math
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from steepest import record
@@ -43,6 +45,44 @@ def spelled_counts(seeds: HoldRate | None, settings: HoldRate | None) -> str:
     counted = {"fresh seeds": seeds, "settings": settings}
     shares = [_spelled(rate, what) for what, rate in counted.items() if rate and rate.runs]
     return f"holds at {', '.join(shares)}" if shares else ""
+
+
+def spelled_spans(scope: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return how wide the scope is from which settings are drawn, in words; empty where no field is a number.
+
+    A field spans the ratio of its ends; one of several values that of the geometric means of its choices.
+
+    Args:
+        scope: by field, as the JSON of a result has it.
+
+    >>> spelled_spans({"lr": {"low": 0.1, "high": 0.2}, "widths": {"choices": [[8, 16], [32, 64]]}})
+    'settings span a factor of 2 (lr) to 4 (widths)'
+    """
+    spans = {field: span for field, part in scope.items() if (span := _span(part)) is not None}
+    if not spans:
+        return ""
+    least = min(spans, key=lambda field: spans[field])
+    most = max(spans, key=lambda field: spans[field])
+    ends = [f"{spans[field]:.2g} ({field})" for field in dict.fromkeys((least, most))]
+    return f"settings span a factor of {' to '.join(ends)}"
+
+
+def _span(part: Mapping[str, Any]) -> float | None:
+    """Return the largest over the smallest of a field's values; None of words, and where one is not positive."""
+    ends = part["choices"] if "choices" in part else [part["low"], part["high"]]
+    sizes = [_size(end if isinstance(end, (list, tuple)) else [end]) for end in ends]
+    if any(size is None for size in sizes):
+        return None
+    known = [size for size in sizes if size is not None]
+    return math.exp(max(known) - min(known))
+
+
+def _size(values: Iterable[Any]) -> float | None:
+    """Return the mean logarithm of positive numbers; None of anything else."""
+    numbers = list(values)
+    if not numbers or any(isinstance(one, str | bool) or not one > 0 for one in numbers):
+        return None
+    return sum(map(math.log, numbers)) / len(numbers)
 
 
 def _spelled(rate: HoldRate, what: str) -> str:

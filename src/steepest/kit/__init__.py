@@ -59,8 +59,8 @@ from steepest.kit._judging import Judgement as Judgement
 from steepest.kit._judging import judge_laws as judge_laws
 from steepest.kit._laws import control as control
 from steepest.kit._laws import rival as rival
-from steepest.kit._literal import has_literal as has_literal
 from steepest.kit._literal import literal as literal
+from steepest.kit._literal import literals_of as literals_of
 from steepest.kit._nulls import wrong_along as wrong_along
 from steepest.nn.draws import keys as keys
 from steepest.nn.draws import numpy_generator as numpy_generator

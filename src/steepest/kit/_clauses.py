@@ -8,7 +8,7 @@ from steepest.core.checks import Check
 from steepest.core.laws import CONSISTENT, CONTRADICTED, LIMIT, NOT_TESTED, Clause, LawCheck
 from steepest.core.words import Verdict
 from steepest.kit._claim import ids_of
-from steepest.kit._literal import Literal, verdict_of
+from steepest.kit._literal import literals_of, verdict_of
 
 _WORST_FIRST = (Verdict.FAILS, Verdict.INCONCLUSIVE, Verdict.HOLDS)
 _OF_LITERALS = {Verdict.FAILS: CONTRADICTED, Verdict.INCONCLUSIVE: LIMIT}
@@ -30,16 +30,12 @@ def clauses(
         ids = ids_of(named)
         judging = [by_id[id] for id in ids if id in by_id]
         verdict = _verdict(judging, all_there=len(judging) == len(ids))
-        literals = [one for one in _several(named) if isinstance(one, Literal)]
+        literals = literals_of(named)
         if verdict == Verdict.HOLDS.value and literals:
             by_numbers = verdict_of(claim, literals, predicted, observed)
             verdict = _OF_LITERALS.get(by_numbers, verdict)
         made.append(Clause(text, ids, verdict))
     return tuple(made)
-
-
-def _several(named: Any) -> tuple[Any, ...]:
-    return named if isinstance(named, tuple) else (named,)
 
 
 def _verdict(own: Sequence[Check], all_there: bool) -> str:

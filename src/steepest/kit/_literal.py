@@ -36,10 +36,10 @@ class Literal:
     at: Mapping[str, Any] = field(default_factory=dict)
 
 
-def has_literal(named: Any) -> bool:
-    """Return whether a clause's checks, as ``says`` names them, come with a number."""
+def literals_of(named: Any) -> tuple[Literal, ...]:
+    """Return the numbers of a clause, from what ``says`` names beside it."""
     several = named if isinstance(named, tuple) else (named,)
-    return any(isinstance(one, Literal) for one in several)
+    return tuple(one for one in several if isinstance(one, Literal))
 
 
 def literal(

@@ -10,7 +10,7 @@ from steepest.core.laws import ROOM, room
 from steepest.core.words import Verdict
 from steepest.engine.referee._bench import Bench
 from steepest.engine.referee._findings import Finding, Flaw, Severity
-from steepest.kit import has_literal
+from steepest.kit import literals_of
 
 NOTICES = 0.5
 """Relative error of a headline's prediction that must be noticed."""
@@ -122,7 +122,7 @@ def _search(bench: Bench, text: str, ids: tuple[str, ...]) -> Iterator[Finding]:
 def _literal(bench: Bench, text: str) -> Iterator[Finding]:
     """Yield a clause that states powers or numbers which nobody put in the place of the law."""
     signs = list(dict.fromkeys(match[0] for match in POWER.finditer(text)))
-    if signs and not has_literal(bench.claim.says[text]):
+    if signs and not literals_of(bench.claim.says[text]):
         numbers = {"signs": signs, "clause": text}
         again = _command(bench, " --json")
         yield Finding(Flaw.NUMBER_NOT_JUDGED, Severity.NOTE, numbers=numbers, reproduce=again)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from steepest.engine.rates import record_behind, spelled_rates
+from steepest.engine.rates import record_behind, spelled_rates, spelled_spans
 from steepest.engine.results import Result
 from steepest.site.pages import number
 
@@ -26,7 +26,10 @@ def where_it_holds(result: Result) -> Where:
     """Return where the claim of a result says that it holds, and how often it did."""
     scope = result.about.get("scope", {})
     ranges = {field: spelled_range(part) for field, part in scope.items()}
-    return Where(result.about["experiment"], spelled_rates(record_behind(result)), ranges)
+    rates = spelled_rates(record_behind(result))
+    if rates and (spans := spelled_spans(scope)):
+        rates += f"; {spans}"
+    return Where(result.about["experiment"], rates, ranges)
 
 
 def spelled_range(part: Mapping[str, Any]) -> str:

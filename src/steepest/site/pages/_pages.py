@@ -16,7 +16,7 @@ from steepest.core.panels import Map, Panel
 from steepest.core.text import visible
 from steepest.core.words import LOOKS
 from steepest.engine.fingerprint import entry_of
-from steepest.engine.rates import record_behind, spelled_rates
+from steepest.engine.rates import record_behind, spelled_rates, spelled_spans
 from steepest.engine.results import Result
 from steepest.site.drawing import page_svg
 from steepest.sources import cited, expand, spelled
@@ -145,6 +145,7 @@ def _parts(
         "runs": runs,
         "result": result,
         "rates": spelled_rates(record_behind(result)),
+        "spans": spelled_spans(result.about.get("scope", {})),
         "about": result.about,
         "prose": _text.prose(explanation) if explanation.strip() else "",
         "figures": figures,
