@@ -73,8 +73,8 @@ def _span(part: Mapping[str, Any]) -> float | None:
     sizes = [_size(end if isinstance(end, (list, tuple)) else [end]) for end in ends]
     if any(size is None for size in sizes):
         return None
-    known = [size for size in sizes if size is not None]
-    return math.exp(max(known) - min(known))
+    logs = [size for size in sizes if size is not None]
+    return math.exp(max(logs) - min(logs))
 
 
 def _size(values: Iterable[Any]) -> float | None:

@@ -116,11 +116,11 @@ def in_place(
                 f"the clause of {one.check} names {', '.join(sorted(missing))}, and {one.law} lies along "
                 f"{', '.join(map(str, law.dims)) or 'no axis'}"
             )
-        there = {axis: _present(law[axis].values, of_axis) for axis, of_axis in one.at.items()}
-        if not all(there.values()):
+        coordinates = {axis: _present(law[axis].values, of_axis) for axis, of_axis in one.at.items()}
+        if not all(coordinates.values()):
             continue  # with these fields there is nothing of which the clause speaks
         changed = law.astype(float).copy()
-        changed.loc[there] = stated_law(one, law.loc[there], anchor)
+        changed.loc[coordinates] = stated_law(one, law.loc[coordinates], anchor)
         unit = predicted.quantity(one.law).unit
         laws[one.law] = changed
         put[one.law] = Quantity(changed.values, tuple(map(str, law.dims)), unit)
