@@ -1,12 +1,10 @@
 """Wrong calls of the public functions: each by its name, and the call itself."""
 
-import inspect
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
@@ -14,16 +12,13 @@ import torch
 from torch import nn
 
 import steepest
-from steepest import dynamics, linalg, measurement, programs
-from steepest.nn import activations, data, layers, losses, networks
+from benchmarks.wrong_calls.arrays import OWN, Call, of_arrays
+from benchmarks.wrong_calls.arrays import raises as _raises
+from steepest import measurement
 
-Call = tuple[str, Callable[[], Any]]
 cross_entropy = nn.functional.cross_entropy
 FOLDER = Path(tempfile.mkdtemp())
 QUICK = {"what": ["risk", "margins"], "lr": 0.1}
-
-
-OWN = KeyError("of the reader")
 
 
 class OwnError(Exception):
@@ -40,13 +35,6 @@ class Custom(nn.Module):
 
     def forward(self, x):
         return self.act(self.layer(x))
-
-
-def _raises(trouble: BaseException) -> Callable[..., Any]:
-    def fail(*_, **__):
-        raise trouble
-
-    return fail
 
 
 def examples() -> tuple[torch.Tensor, torch.Tensor]:
@@ -343,93 +331,6 @@ def of_files_and_claims() -> Iterator[Call]:
             )
 
 
-def _functions() -> list[tuple[Callable[..., Any], dict[str, Any]]]:
-    """Functions, each with arguments that are right."""
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal((6, 3))
-    y = np.sign(x[:, 0])
-    matrix = x.T @ x
-    key = jax.random.key(0)
-    risk = lambda w: (w**2).sum()
-    product = lambda v: matrix @ v
-    start = rng.standard_normal(3)
-    mlp = networks.mlp
-    return [
-        (linalg.top_eigenpairs, {"operator": product, "start": start, "count": 1}),
-        (linalg.trace, {"operator": lambda v: v @ matrix, "size": 3, "rng": rng, "probes": 4}),
-        (linalg.sharpness, {"risk": risk, "params": jnp.ones(3), "key": key}),
-        (linalg.hessian_product, {"risk": risk, "params": jnp.ones(3)}),
-        (programs.hard_margin, {"x": x, "y": y}),
-        (programs.separable, {"x": x, "y": y}),
-        (programs.min_norm_interpolation, {"x": x[:2], "y": y[:2], "norm": "l2"}),
-        (programs.kernel_margin, {"gram": x @ x.T, "y": y}),
-        (programs.linear_margin, {"weights": start, "x": x, "y": y, "norm": 2}),
-        (programs.logistic_split, {"x": x, "y": y}),
-        (mlp, {"widths": (3, 4, 1), "activation": "tanh", "c_w": 1.0}),
-        (networks.deep_linear, {"widths": (3, 4, 1), "c_w": 1.0}),
-        (layers.dense, {"width": 4}),
-        (layers.conv, {"width": 4, "window": 3}),
-        (activations.activation, {"name_or_callable": "relu"}),
-        (losses.cross_entropy, {"logits": jnp.ones((4, 3)), "labels": jnp.zeros(4, int)}),
-        (losses.squared, {"outputs": jnp.ones(4), "targets": jnp.ones(4)}),
-        (losses.check_labels, {"y": y}),
-        (data.hypercube, {"n": 3}),
-        (data.clusters, {"key": key, "n": 6, "d": 3, "classes": 2}),
-        (
-            dynamics.descend,
-            {"risk": risk, "params": jnp.ones(3), "optimizer": optax.sgd(0.1), "steps": 3},
-        ),
-        (dynamics.flow, {"risk": risk, "params": jnp.ones(3), "times": jnp.linspace(0, 1, 3)}),
-        (dynamics.schedule, {"steps": 10, "record": 2}),
-        (dynamics.steepest_direction, {"gradient": jnp.ones(3), "p": 2.0}),
-        (dynamics.quadratic_rates, {"eigenvalues": np.ones(3)}),
-    ]
-
-
-def of_arrays() -> Iterator[Call]:
-    """Calls of functions of arrays and numbers, with one argument wrong."""
-    for function, right in _functions():
-        for name, value in right.items():
-            for kind, wrong in _wrong(value):
-                given = {**right, name: wrong}
-                yield (
-                    f"{function.__name__} {name}: {kind}",
-                    lambda f=function, g=given: _bound(f, g),
-                )
-
-
-def _bound(function: Callable[..., Any], given: dict[str, Any]) -> Any:
-    """Call by name, or by place where a function takes no names."""
-    kinds = {parameter.kind for parameter in inspect.signature(function).parameters.values()}
-    if inspect.Parameter.POSITIONAL_ONLY in kinds:
-        return function(*given.values())
-    return function(**given)
-
-
-def _wrong(value: Any) -> Iterator[tuple[str, Any]]:
-    yield from {"None": None, "text": "text", "an object": object()}.items()
-    if hasattr(value, "shape") and not jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key):
-        array = np.asarray(value)
-        yield "complex", array + 1j
-        yield "NaN", array * np.nan
-        yield "empty", array[:0]
-        yield "one more axis", array[None]
-        yield "too short", array[:-1]
-        yield "a generator", (part for part in array)
-    elif isinstance(value, int | float):
-        yield from {
-            "negative": -value,
-            "zero": 0,
-            "NaN": np.nan,
-            "a list": [value],
-            "2.5": 2.5,
-        }.items()
-    elif callable(value):
-        yield from {"raises": _raises(OWN), "returns None": lambda *_: None}.items()
-    elif isinstance(value, tuple):
-        yield from {"empty": (), "negative": (-1, 2), "texts": ("a", "b"), "one": (3,)}.items()
-
-
-def every_call() -> list[Call]:
-    """Return all of them, in a fixed order."""
-    return [*of_measure(), *of_monitor(), *of_files_and_claims(), *of_arrays()]
+def every_call(seed: int) -> list[Call]:
+    """Return all of them, in a fixed order; a seed chooses what is random about those of arrays."""
+    return [*of_measure(), *of_monitor(), *of_files_and_claims(), *of_arrays(seed)]

@@ -4,7 +4,7 @@ An answer is right where a library may make sense of what it was given; a ``User
 documented ``ValueError`` or ``TypeError``. An error that a reader's own function raises comes through from functions of
 arrays. Any other exception is a fault.
 
-    python -m benchmarks.wrong_calls.run [--only WORD] [--all]
+    python -m benchmarks.wrong_calls.run [--only WORD] [--seed SEED] [--count COUNT] [--all]
 """
 
 import argparse
@@ -15,7 +15,11 @@ from contextlib import redirect_stderr
 from io import StringIO
 from typing import Any
 
-from benchmarks.wrong_calls.calls import OWN, Call, every_call
+import jax
+import numpy as np
+
+from benchmarks.wrong_calls.arrays import OWN, Call
+from benchmarks.wrong_calls.calls import every_call
 from steepest.core.errors import UserError
 
 LONG = 600  # letters of one sentence, beyond which it is none
@@ -55,8 +59,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="a word of their names")
     parser.add_argument("--all", action="store_true", help="print all of them")
+    parser.add_argument("--seed", type=int, default=0, help="of what is random about calls")
+    parser.add_argument("--count", type=int, help="so many calls, which the seed chooses")
     options = parser.parse_args()
-    calls = [call for call in every_call() if options.only in call[0]]
+    jax.config.update("jax_enable_x64", True)
+    calls = [call for call in every_call(options.seed) if options.only in call[0]]
+    if options.count is not None:
+        rng = np.random.default_rng(options.seed)
+        chosen = rng.choice(len(calls), min(options.count, len(calls)), replace=False)
+        calls = [calls[place] for place in sorted(chosen)]
     kinds = count(calls, options.all)
     print(len(calls), "calls:", dict(kinds.most_common()))
 

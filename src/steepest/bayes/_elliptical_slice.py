@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.types import Key, Params
 
 Likelihood = Callable[[Params], Array]
@@ -36,6 +37,7 @@ class Slices(NamedTuple):
     capped: Int[Array, " records"]
 
 
+@checked
 def elliptical_slice(
     log_likelihood: Likelihood,
     sample_prior: Callable[[Key], Params],

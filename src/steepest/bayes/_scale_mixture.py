@@ -8,6 +8,7 @@ from scipy.optimize import brentq
 from scipy.special import gammaln, loggamma, psi
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 
 NODES = 256
 """Of the first trapezoid; it is halved until two agree."""
@@ -18,6 +19,7 @@ NEGLIGIBLE = -42.0
 """Logarithm of what is left out at the ends, relative to the largest value."""
 
 
+@checked
 def scale_mixture(widths: Sequence[float], power: float, rate: float) -> float:
     r"""Return log E[s^(−power) e^(−rate/s)] for s = Π χ²_{n_l}/n_l, the squared scale of a deep linear network.
 
@@ -76,6 +78,7 @@ def scale_mixture(widths: Sequence[float], power: float, rate: float) -> float:
     return float(top + np.log(_trapezoid(value, end) / np.pi))
 
 
+@checked
 def posterior_scale(
     widths: Sequence[float], points: float, size: float, moment: float = 1.0
 ) -> float:
@@ -106,6 +109,7 @@ def posterior_scale(
     return float(np.exp(above - scale_mixture(widths, points / 2, rate)))
 
 
+@checked
 def log_evidence(
     widths: Sequence[float],
     points: float,
@@ -150,6 +154,7 @@ def log_evidence(
     return float(mixture - points / 2 * constant - log_det / 2)
 
 
+@checked
 def best_variance(widths: Sequence[float], points: float, size: float) -> float:
     r"""Return the prior variance σ̃² at which the evidence is largest.
 
@@ -182,6 +187,7 @@ def best_variance(widths: Sequence[float], points: float, size: float) -> float:
     return float(size * np.exp(_root(slope, low, high)))
 
 
+@checked
 def limit_scale(depth: float, size: float, layers: float = np.inf) -> float:
     r"""Return what s tends to when data, widths and perhaps layers grow together, at effective depth λ = PΣ1/n_l.
 
@@ -225,6 +231,7 @@ def limit_scale(depth: float, size: float, layers: float = np.inf) -> float:
     return float(np.exp(_root(excess, ends[0], ends[1])))
 
 
+@checked
 def scale_density(widths: Sequence[float], u: np.ndarray) -> np.ndarray:
     r"""Return the prior density of u = log s, s = Π χ²_{n_l}/n_l, by Fourier inversion.
 

@@ -1,7 +1,9 @@
 """Numbers, names and files as callers give them, refused in one sentence where they are none."""
 
+import inspect
 import math
 import os
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -10,6 +12,9 @@ from typing import Any
 import numpy as np
 
 from steepest.core.errors import UserError
+
+KEY = "k"
+"""Stands for the type of random keys of JAX among the letters of NumPy's kinds of types."""
 
 
 def real(name: str, value: Any) -> float:
@@ -61,23 +66,13 @@ def listed(name: str, value: Any) -> tuple[str, ...]:
     """
     if not isinstance(value, str | bytes):
         try:
-            words = tuple(value)
+            words = list(value)
         except TypeError:
-            words = (None,)
-        if all(isinstance(word, str) for word in words):
-            return words  # pyright: ignore
+            words = [None]
+        said = tuple(word for word in words if isinstance(word, str))
+        if len(said) == len(words):
+            return said
     raise UserError(f"{name} is a list of words, got {shown(value)}; try {name}=['risk']")
-
-
-def function(name: str, value: Any) -> Callable[..., Any]:
-    """Return what can be called.
-
-    Raises:
-        UserError: it cannot.
-    """
-    if callable(value):
-        return value
-    raise UserError(f"{name} is a function, got {shown(value)}; try {name}=lambda v: A @ v")
 
 
 def vector(name: str, value: Any) -> np.ndarray:
@@ -106,32 +101,11 @@ def numbers(name: str, value: Any) -> Any:
         UserError: it holds something else, such as text, objects, or complex numbers, whose imaginary parts would be
             lost.
     """
-    if not isinstance(value, str | bytes):
-        held = getattr(value, "dtype", None)
-        try:
-            kind = np.dtype(held if held is not None else np.asarray(value).dtype).kind
-        except (
-            TypeError,
-            ValueError,
-        ):  # lists of different lengths, or a type of NumPy's extensions
-            kind = "f" if held is not None else "O"
-        if kind in "fiubV":  # the last is that of bfloat16 and its like
-            return value
-    raise UserError(
-        f"{name} must be real numbers in an array, got {shown(value)}; try np.ones((4, 2))"
-    )
-
-
-def generator(name: str, value: Any) -> np.random.Generator:
-    """Return a generator of NumPy.
-
-    Raises:
-        UserError: it is none.
-    """
-    if isinstance(value, np.random.Generator):
+    # NaN may be among them, and types of NumPy's extensions, as those of tables are, hold numbers
+    if dtype_kind(value, "f") in "fiubV":  # the last is that of bfloat16 and its like
         return value
     raise UserError(
-        f"{name} is a generator of NumPy, got {shown(value)}; try {name}=np.random.default_rng(0)"
+        f"{name} must be real numbers in an array, got {shown(value)}; try np.ones((4, 2))"
     )
 
 
@@ -151,8 +125,98 @@ def file(what: str, value: Any) -> Path:
     )
 
 
+def key(name: str, value: Any) -> Any:
+    """Return random keys of JAX, one or several.
+
+    Raises:
+        UserError: they are none, such as the number that a key is made of.
+    """
+    kind = dtype_kind(value) if hasattr(value, "dtype") else ""
+    if kind == KEY or (kind == "u" and shape_of(value)[-1:] == (2,)):
+        return value
+    raise UserError(f"{name} is a random key of JAX, got {shown(value)}; try jax.random.key(0)")
+
+
+def number(what: str, value: Any) -> Any:
+    """Return what a function of the reader's gave, if that is one real number; its value may be anything.
+
+    Raises:
+        UserError: it gave something else, such as None or one number for each example.
+    """
+    if shape_of(value) == () and dtype_kind(value) in "fiubV":
+        return value
+    raise UserError(f"{what} must return one real number, got {shown(value)}; try its .mean()")
+
+
+def order(name: str, value: Any) -> float:
+    """Return the order of a norm, from 1 to infinity.
+
+    Raises:
+        UserError: another number, or none.
+
+    >>> order("p", 2)
+    2.0
+    """
+    is_number = shape_of(value) == () and dtype_kind(value) in "fiu"
+    if is_number and float(value) >= 1:
+        return float(value)
+    raise UserError(f"{name} is the order of a norm, from 1 to np.inf, got {shown(value)}; try 2.0")
+
+
+def traced(value: Any) -> bool:
+    """Tell whether JAX traces a value, so that nothing but its shape and type is known."""
+    jax = sys.modules.get("jax")  # whoever traces has imported it
+    return jax is not None and isinstance(value, jax.core.Tracer)
+
+
+def shape_of(value: Any) -> tuple[int, ...]:
+    """Return the shape of an array, or of the array that lists make."""
+    shape = getattr(value, "shape", None)
+    return tuple(np.shape(value)) if shape is None else tuple(shape)
+
+
+def dtype_kind(value: Any, other: str = "O") -> str:
+    """Return the letter of NumPy for the type of an array's entries, or of the array that lists make.
+
+    Args:
+        value: anything.
+        other: what to return for types of arrays that NumPy does not know, but for random keys.
+
+    >>> dtype_kind([1.0]), dtype_kind([1, [2]]), dtype_kind("1")
+    ('f', 'O', 'U')
+    """
+    held = getattr(value, "dtype", None)
+    if held is None and isinstance(value, str | bytes):
+        return "U"
+    try:
+        return np.dtype(np.asarray(value).dtype if held is None else held).kind
+    except (TypeError, ValueError):  # lists of different lengths, or of what JAX traces
+        if str(held).startswith("key<"):
+            return KEY
+        if held is None and isinstance(value, list | tuple) and any(map(traced, value)):
+            return "f"
+        return "O" if held is None else other
+
+
+def takes(value: Callable[..., Any], count: int) -> bool:
+    """Tell whether a function can be called with so many arguments; of some that are built in nobody knows.
+
+    >>> takes(lambda a, b=1: a, 2), takes(lambda a: a, 2)
+    (True, False)
+    """
+    try:
+        signature = inspect.signature(value)
+    except (TypeError, ValueError):
+        return True
+    try:
+        signature.bind(*[None] * count)
+    except TypeError:
+        return False
+    return True
+
+
 def shown(value: Any) -> str:
-    """Return what was given in a few letters: its value where that is short, or its kind.
+    """Return what was given in a few letters: its value where that is short, or its kind, and an array's shape.
 
     >>> shown(2.5), shown(object())
     ('2.5', 'object')
@@ -162,4 +226,8 @@ def shown(value: Any) -> str:
         if len(said) <= 40:
             return said
     held = getattr(value, "dtype", None)
-    return type(value).__name__ if held is None else f"{type(value).__name__} of {held}"
+    kind = type(value).__name__
+    if held is None:
+        return kind
+    shape = getattr(value, "shape", ())
+    return f"{kind} of {held}" + f" and shape {tuple(shape)}" * bool(shape)

@@ -9,6 +9,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float, Int
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.losses import check_labels
 from steepest.programs._decision_stumps import Stumps
 
@@ -60,6 +61,7 @@ class _Votes(NamedTuple):
         return self.votes[:, number]
 
 
+@checked
 def adaboost(
     dictionary: Stumps | Float[Any, "n m"],
     y: Float[Array, " n"],

@@ -11,7 +11,9 @@ import optax
 from jaxtyping import Array, Bool, Float, Int
 
 from steepest.core.errors import UserError
-from steepest.nn.types import Key, Params
+from steepest.core.given import number
+from steepest.core.signatures import checked
+from steepest.nn.types import Key, Params, Risk
 
 Observer = Callable[[Params], Any]
 """A pure function of the parameters whose value is recorded."""
@@ -37,15 +39,16 @@ class Trajectory(NamedTuple):
     diverged_at: Int[Array, ""]
 
 
+@checked
 def descend(
-    risk: Callable[..., Array],
+    risk: Risk,
     params: Params,
     optimizer: optax.GradientTransformation,
     steps: int,
     *,
     record: int | np.ndarray = 1,
     observe: Mapping[str, Observer] | None = None,
-    stochastic: Callable[..., Array] | None = None,
+    stochastic: Callable[[Params, Key], Array] | None = None,
     key: Key | None = None,
     ceiling: float = 1e30,
 ) -> Trajectory:
@@ -98,7 +101,7 @@ def descend(
 
 
 def _drawn(stochastic: Callable[..., Array], key: Key, params: Params) -> Array:
-    return stochastic(params, key)
+    return number("stochastic", stochastic(params, key))
 
 
 def _record(
@@ -114,6 +117,7 @@ def _record(
         return {name: observer(params) for name, observer in observers.items()}
 
     shapes = jax.eval_shape(look, state[0])
+    number("risk", shapes["risk"])
     blank = jax.tree.map(lambda s: jnp.full(s.shape, _blank(s.dtype), s.dtype), shapes)
 
     def advance(carry: tuple, mark: Array) -> tuple:
@@ -137,6 +141,7 @@ def _record(
     return Trajectory(at, records.pop("risk"), records, params, diverged_at >= 0, diverged_at)
 
 
+@checked
 def schedule(steps: int, record: int | np.ndarray) -> np.ndarray:
     """List the steps at which to record: a cadence with both ends, or an array as it is.
 
@@ -150,9 +155,10 @@ def schedule(steps: int, record: int | np.ndarray) -> np.ndarray:
         if cadence < 1:
             raise UserError(f"record must be a cadence of at least 1, got {cadence}")
         return np.unique(np.append(np.arange(0, steps + 1, cadence), steps))
-    marks = np.asarray(record, int)
+    marks = np.asarray(record).astype(int)
     if (
         marks.ndim != 1
+        or (marks != np.asarray(record)).any()
         or marks.size == 0
         or marks[0] < 0
         or np.any(np.diff(marks) <= 0)
@@ -164,6 +170,7 @@ def schedule(steps: int, record: int | np.ndarray) -> np.ndarray:
     return marks
 
 
+@checked
 def logarithmic(steps: int, records: int) -> np.ndarray:
     """Return about ``records`` steps from 0 to ``steps``, evenly spaced in log(1 + step).
 
@@ -173,6 +180,7 @@ def logarithmic(steps: int, records: int) -> np.ndarray:
     return np.unique(np.round(np.expm1(np.linspace(0, np.log1p(steps), records))).astype(int))
 
 
+@checked
 def minibatch(
     loss: Callable[[Params, Array, Array], Array],
     x: Array,

@@ -17,14 +17,15 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int
 
 from steepest.core.errors import UserError
+from steepest.core.fields import Count, NonNegative
+from steepest.core.given import number
+from steepest.core.signatures import checked
 from steepest.nn.types import Params, Risk, Values
 
 from ._integrate import Landing, Method, integrate
 
 Clock = Literal["plain", "log", "risk", "log-risk"]
 FlowSolver = Method
-_SOLVERS = ("explicit", "stiff")
-_CLOCKS = ("plain", "log", "risk", "log-risk")
 # Clocks whose reading does not give the time by itself.
 _TIMED = ("risk", "log-risk")
 
@@ -62,6 +63,7 @@ class FlowPath(NamedTuple):
         return jnp.expm1(self.log_time)
 
 
+@checked
 def flow(
     risk: Risk,
     params: Params,
@@ -69,11 +71,11 @@ def flow(
     clock: Clock = "plain",
     log_risk: Risk | None = None,
     observe: Mapping[str, Callable[[Params], Any]] | None = None,
-    rtol: float | None = None,
-    atol: float | None = None,
+    rtol: NonNegative | None = None,
+    atol: NonNegative | None = None,
     solver: FlowSolver = "explicit",
-    max_steps: int = 100_000,
-    floor: float | None = None,
+    max_steps: Count = 100_000,
+    floor: NonNegative | None = None,
 ) -> FlowPath:
     """Follow the gradient flow ``dθ/dt = -∇R(θ)`` from ``params`` and record it at the clock readings ``times``.
 
@@ -120,7 +122,7 @@ def flow(
     >>> bool(jnp.allclose(path.risk, 0.5 * jnp.exp(-2 * path.time), rtol=1e-4)), bool(path.ok)
     (True, True)
     """
-    _check(times, clock, solver)
+    _check(times)
     times = jnp.asarray(times, dtype=float)
     params = jax.tree.map(
         lambda leaf: jnp.asarray(leaf, dtype=jnp.result_type(leaf, float)), params
@@ -148,6 +150,8 @@ def _integrate(
     atol: float,
     floor: float,
 ) -> FlowPath:
+    risk = _one_number("risk", risk)
+    log_risk = None if log_risk is None else _one_number("log_risk", log_risk)
     log_of = log_risk if log_risk is not None else lambda p: jnp.log(risk(p))
     timed = clock in _TIMED
     start, as_state = ravel_pytree((params, jnp.zeros_like(times[-1]) if timed else None))
@@ -177,6 +181,10 @@ def _integrate(
         stop=(lambda flat: log_of(as_state(flat)[0]) <= jnp.log(floor)) if stops else None,
     )
     return _path(times, landing, as_state(landing.end)[0])
+
+
+def _one_number(name: str, risk: Risk) -> Risk:
+    return lambda params: number(name, risk(params))
 
 
 def _path(times: Float[Array, " times"], landing: Landing, end: Params) -> FlowPath:
@@ -236,19 +244,7 @@ def _blank_unreached(path: Any, reached: Bool[Array, " times"]) -> Any:
     return jax.tree.map(blank, path)
 
 
-def _check(times: Any, clock: str, solver: str) -> None:
-    if clock not in _CLOCKS:
-        raise UserError(
-            f"flow: expected the clock to be one of {', '.join(_CLOCKS)}, got {clock!r}"
-        )
-    if solver not in _SOLVERS:
-        raise UserError(
-            f"flow: expected the solver to be one of {', '.join(_SOLVERS)}, got {solver!r}"
-        )
-    if jnp.ndim(times) != 1 or jnp.size(times) == 0:
-        raise UserError(
-            f"flow: expected times of shape (times,) with at least one, got shape {jnp.shape(times)}"
-        )
+def _check(times: Any) -> None:
     if isinstance(times, Tracer):
         return
     readings = np.asarray(times, dtype=float)

@@ -8,10 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from steepest.core.signatures import checked
 from steepest.dynamics._descend import Trajectory
 from steepest.nn.types import Key
 
 
+@checked
 def grid(one: Callable[[Key, Array], Trajectory], seeds: Key, values: Sequence[float]) -> Any:
     """Run ``one(key, value)`` for every key and value as one compiled computation.
 
@@ -29,6 +31,7 @@ def grid(one: Callable[[Key, Array], Trajectory], seeds: Key, values: Sequence[f
     return jax.jit(jax.vmap(jax.vmap(one, (None, 0)), (0, None)))(seeds, jnp.asarray(values, float))
 
 
+@checked
 def stability_bracket(
     step_sizes: Float[np.ndarray, " values"] | Sequence[float],
     diverged: Bool[np.ndarray, "seeds values"],
@@ -47,6 +50,7 @@ def stability_bracket(
     return np.where(bracketed[:, None], np.stack([sizes[first - 1], sizes[first]], 1), np.nan)
 
 
+@checked
 def stability_threshold(
     step_sizes: Float[np.ndarray, " values"] | Sequence[float],
     diverged: Bool[np.ndarray, "seeds values"],

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.programs import Polar
 
 
@@ -41,6 +42,7 @@ class Growth(NamedTuple):
     certified: bool
 
 
+@checked
 def grow(
     fit: Callable[[list[Any]], Fit],
     certificate: Callable[[np.ndarray], Polar],

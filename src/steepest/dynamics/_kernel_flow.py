@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 
 from ._integrate import Method, integrate
 
@@ -35,6 +36,7 @@ class KernelFlow(NamedTuple):
     ok: Bool[Array, ""]
 
 
+@checked
 def kernel_flow(
     ntk: Float[np.ndarray, "n n"],
     loss_slope: Slope,

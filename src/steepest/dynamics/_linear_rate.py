@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.types import Values
 
 ROUNDING = 1e-12  # a margin this small beside one and the imbalance is none
@@ -29,6 +30,7 @@ class LinearRate(NamedTuple):
     bound: float
 
 
+@checked
 def linear_network_rate(
     U: Float[Values, "n h"],
     V: Float[Values, "m h"],

@@ -7,8 +7,10 @@ import optax
 from jaxtyping import Array
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 
 
+@checked
 def log_risk_steps(lr: float, radius: float = 2.0) -> optax.GradientTransformation:
     """Return descent with the step ``lr / max(1, (‖θ‖/radius)²)``, for risks ``log R`` of networks of degree two.
 

@@ -6,6 +6,7 @@ import optax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
+from steepest.core.signatures import checked
 from steepest.nn.types import Params
 from steepest.programs._potentials import Potential
 
@@ -20,6 +21,7 @@ class MirrorState(NamedTuple):
     dual: Float[Array, " d"]
 
 
+@checked
 def mirror_descent(potential: Potential, lr: float | Array) -> optax.GradientTransformation:
     """Return mirror descent ``∇ψ(w⁺) = ∇ψ(w) - η ∇R(w)`` as an optax transformation for ``descend``.
 

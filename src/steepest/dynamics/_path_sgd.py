@@ -9,9 +9,11 @@ import optax
 from jaxtyping import Array, Float
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.types import Params
 
 
+@checked
 def path_sgd(lr: float | Array) -> optax.GradientTransformation:
     r"""Return path-SGD ``w_e⁺ = w_e - η g_e / κ_e`` as an optax transformation for ``descend``.
 

@@ -7,6 +7,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 
 
 class Method(NamedTuple):
@@ -39,6 +40,7 @@ class QuadraticRates(NamedTuple):
     condition: float
 
 
+@checked
 def quadratic_rates(eigenvalues: ArrayLike) -> QuadraticRates:
     r"""Return best steps and factors on ½ θᵀHθ, from the eigenvalues of H.
 
@@ -71,6 +73,7 @@ def quadratic_rates(eigenvalues: ArrayLike) -> QuadraticRates:
     )
 
 
+@checked
 def momentum_factor(
     eigenvalues: ArrayLike, step: float, momentum: float, nesterov: bool = False
 ) -> float:
@@ -100,6 +103,7 @@ def momentum_factor(
     return float(sizes.max())
 
 
+@checked
 def mean_square(
     eigenvalues: ArrayLike, steps: ArrayLike, noise: ArrayLike, start: ArrayLike = 1.0
 ) -> Float[np.ndarray, " times"]:

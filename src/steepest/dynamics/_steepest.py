@@ -7,14 +7,16 @@ import optax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
-from steepest.core.errors import UserError
+from steepest.core.errors import UserError, nearest
+from steepest.core.given import number, order
+from steepest.core.signatures import checked
 from steepest.nn.types import Params, Risk
 
 Size = Literal["gradient", "unit", "loss", "log-risk"]
 _ORDERS = {"l1": 1.0, "l2": 2.0, "linf": float("inf")}
-_SIZES = ("gradient", "unit", "loss", "log-risk")
 
 
+@checked
 def steepest_descent(
     norm: str | float, lr: float | Array, size: Size = "gradient", risk: Risk | None = None
 ) -> optax.GradientTransformation:
@@ -51,10 +53,6 @@ def steepest_descent(
     [-0.5, 0.5]
     """
     p = _order(norm)
-    if size not in _SIZES:
-        raise UserError(
-            f"steepest descent: expected the size to be one of {', '.join(_SIZES)}, got {size!r}"
-        )
     if size == "loss" and risk is None:
         raise UserError(
             "steepest descent: expected a risk to scale the steps by, got none; pass risk=, or size='unit'"
@@ -72,12 +70,13 @@ def steepest_descent(
             return shaped(lr * direction), state
         if size == "log-risk":
             return shaped(lr / slope * direction), state
-        scale = risk(params) if size == "loss" and risk is not None else 1.0
+        scale = number("risk", risk(params)) if size == "loss" and risk is not None else 1.0
         return shaped(lr * slope / scale * direction), state
 
     return optax.GradientTransformation(init, update)
 
 
+@checked
 def steepest_direction(gradient: Float[Array, " d"], p: float) -> tuple[Float[Array, " d"], Array]:
     """Return the ``v`` with ``‖v‖_p = 1`` and ``⟨g, v⟩ = -‖g‖_q``, and ``‖g‖_q``; zero where the gradient is.
 
@@ -89,6 +88,7 @@ def steepest_direction(gradient: Float[Array, " d"], p: float) -> tuple[Float[Ar
     >>> v.tolist(), float(slope)
     ([0.0, 1.0], 4.0)
     """
+    p = order("p", p)
     size = jnp.abs(gradient)
     largest = size.max()
     unit = jnp.where(largest > 0, largest, 1.0)
@@ -104,9 +104,8 @@ def steepest_direction(gradient: Float[Array, " d"], p: float) -> tuple[Float[Ar
 
 
 def _order(norm: Any) -> float:
-    p = _ORDERS.get(norm, norm) if isinstance(norm, str) else norm
-    if isinstance(p, str) or not p >= 1:
+    if isinstance(norm, str) and norm not in _ORDERS:
         raise UserError(
-            f"steepest descent: expected a norm l1, l2, linf or an order p ≥ 1, got {norm!r}"
+            f"norm must be l1, l2, linf or an order p ≥ 1, got {norm!r}; {nearest(norm, _ORDERS)}"
         )
-    return float(p)
+    return order("norm", _ORDERS.get(norm, norm) if isinstance(norm, str) else norm)

@@ -9,6 +9,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.types import Params, Risk
 
 
@@ -26,6 +27,7 @@ class Telescope(NamedTuple):
     squares: Float[Array, " T"]
 
 
+@checked
 def telescope(risk: Risk, points: Params, reference: Params) -> Telescope:
     """Sum what moves a descent towards or away from a reference.
 

@@ -7,9 +7,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.types import Key, Params
 
 
+@checked
 def triples(
     loss: Callable[[Params, Array, Array, Array], Array],
     examples: Float[Array, "C n d"],

@@ -7,9 +7,11 @@ import numpy as np
 from jaxtyping import Bool
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.geometry._layers import Layer, relu_layers
 
 
+@checked
 def bit_reader(table: Bool[Any, "m n"], width: float = 1.0) -> list[Layer]:
     """Build a ReLU network that reads bit (i, j) of a table, from about 3m + 23n weights for its m n bits.
 
@@ -74,6 +76,7 @@ def bit_reader(table: Bool[Any, "m n"], width: float = 1.0) -> list[Layer]:
     return relu_layers(weights, biases)
 
 
+@checked
 def bits_needed(rows: int, columns: int) -> float:
     """Return how many binary digits the sums of a :func:`bit_reader` have at most; doubles hold 53.
 
@@ -85,6 +88,7 @@ def bits_needed(rows: int, columns: int) -> float:
     return columns + 1 + 2 * float(np.log2(rows))
 
 
+@checked
 def weights_used(layers: Sequence[Layer]) -> int:
     """Count the weights and biases that are not zero.
 

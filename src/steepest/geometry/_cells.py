@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.linalg import sequential
 
 # Distances and lengths below this, of hyperplanes with normals of length one, count as zero.
@@ -27,6 +28,7 @@ class Cells(NamedTuple):
     points: Float[np.ndarray, "cells d"]
 
 
+@checked
 @sequential
 def cells(normals: Float[Any, "n d"], offsets: Float[Any, " n"]) -> Cells:
     """Find the cells into which the hyperplanes ``w_j·x + b_j = 0`` cut space, one point in each.
@@ -61,6 +63,7 @@ def cells(normals: Float[Any, "n d"], offsets: Float[Any, " n"]) -> Cells:
     return Cells(points @ w.T + b > 0, points)
 
 
+@checked
 def bounded_cells(
     normals: Float[Any, "n d"], signs: Bool[Any, "cells n"]
 ) -> Bool[np.ndarray, " cells"]:
@@ -105,6 +108,7 @@ def bounded_cells(
     return (inward.sum(1) * directions).sum(1) < _ZERO
 
 
+@checked
 def cell_count(planes: int, dimension: int) -> int:
     """Count the cells of n hyperplanes in general position, ``Σ_{i≤d} C(n, i)``.
 
@@ -115,6 +119,7 @@ def cell_count(planes: int, dimension: int) -> int:
     return sum(comb(planes, i) for i in range(dimension + 1))
 
 
+@checked
 def bounded_cell_count(planes: int, dimension: int) -> int:
     """Count the bounded cells of n hyperplanes in general position, ``C(n − 1, d)``.
 
@@ -125,6 +130,7 @@ def bounded_cell_count(planes: int, dimension: int) -> int:
     return comb(planes - 1, dimension) if planes else 0
 
 
+@checked
 def central_cell_count(planes: int, dimension: int) -> int:
     """Count the cells of n hyperplanes through the origin, else in general position, ``2 Σ_{i<d} C(n − 1, i)``.
 
@@ -139,6 +145,7 @@ def central_cell_count(planes: int, dimension: int) -> int:
     return 2 * sum(comb(planes - 1, i) for i in range(dimension)) if planes else 1
 
 
+@checked
 def parallel_cell_count(parallel: tuple[int, ...], dimension: int) -> int:
     """Count the cells of hyperplanes in general directions, of which r_i are parallel in direction i.
 
@@ -156,6 +163,7 @@ def parallel_cell_count(parallel: tuple[int, ...], dimension: int) -> int:
     return sum(sums)
 
 
+@checked
 def general_position(normals: Float[Any, "n d"], offsets: Float[Any, " n"]) -> float:
     """Measure how far hyperplanes are from not being in general position: zero where they are not.
 

@@ -8,6 +8,7 @@ from numpy import ndarray
 from numpy.typing import ArrayLike
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 
 
 class Covering(NamedTuple):
@@ -22,6 +23,7 @@ class Covering(NamedTuple):
     radii: Float[ndarray, " k"]
 
 
+@checked
 def farthest_points(x: ArrayLike, k: int, first: int = 0) -> Covering:
     """Choose k centres among points, each the farthest from those before it.
 
@@ -61,6 +63,7 @@ def farthest_points(x: ArrayLike, k: int, first: int = 0) -> Covering:
     return Covering(np.array(centres), np.sqrt(radii))
 
 
+@checked
 def ellipsoid_entropy(axes: ArrayLike, bits: ArrayLike) -> Float[ndarray, " bits"]:
     """Return a lower bound of the entropy numbers ε_n of an ellipsoid in a Hilbert space, by volumes of its sections.
 

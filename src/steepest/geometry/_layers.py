@@ -10,6 +10,7 @@ from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,7 @@ class Layer:
         return np.where(z > 0, self.right * z, self.left * z)
 
 
+@checked
 def relu_layers(
     weights: Sequence[ArrayLike], biases: Sequence[ArrayLike | None] | None = None
 ) -> list[Layer]:
@@ -108,6 +110,7 @@ def check_layers(layers: Sequence[Layer]) -> None:
             )
 
 
+@checked
 def preactivations(layers: Sequence[Layer], x: Float[ndarray, "m d"]) -> list[NDArray]:
     """Return ``W h + b`` of every layer at inputs ``(m, d)``, shapes ``(m, n_l)``; the last is the output."""
     h = np.asarray(x, float)

@@ -6,11 +6,13 @@ import numpy as np
 from jaxtyping import Float
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.geometry._layers import Layer, relu_layers
 
 MOST = 4096  # points, whose pairs take 0.4 GB
 
 
+@checked
 def best_pieces(y: Float[Any, " m"], pieces: int) -> Float[np.ndarray, " pieces"]:
     """Find the least mean squared error of fits by 1, 2, …, p straight pieces to values on equal steps.
 
@@ -49,6 +51,7 @@ def best_pieces(y: Float[Any, " m"], pieces: int) -> Float[np.ndarray, " pieces"
     return np.maximum(np.array(errors + [0.0] * (pieces - len(errors))), 0.0) / m
 
 
+@checked
 def zigzag(depth: int, width: int = 2) -> list[Layer]:
     """Build the ReLU network that goes to and fro between 0 and 1 in w^L straight pieces on [0, 1], from wL neurons.
 

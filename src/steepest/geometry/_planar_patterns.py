@@ -9,6 +9,7 @@ from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.geometry._layers import Layer, check_layers
 from steepest.geometry._planar_regions import _cut_by_layer, _flatten, _Polygons
 from steepest.linalg import sequential
@@ -28,6 +29,7 @@ class PlanarPatterns(NamedTuple):
     patterns: Bool[ndarray, "regions units"]
 
 
+@checked
 def planar_patterns(
     networks: Sequence[Sequence[Layer]], corners: ArrayLike, most: int = 10_000_000
 ) -> PlanarPatterns:

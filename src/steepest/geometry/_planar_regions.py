@@ -10,6 +10,7 @@ from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.geometry._layers import Layer, check_layers
 from steepest.linalg import sequential
 
@@ -93,6 +94,7 @@ class PlanarRegions:
         return np.einsum("poc,pkc->pko", self.maps, homogeneous)
 
 
+@checked
 @sequential
 def planar_regions(
     layers: Sequence[Layer], corners: ArrayLike, most: int = 1_000_000

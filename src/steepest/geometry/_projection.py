@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 
 
 class Distortion(NamedTuple):
@@ -19,6 +20,7 @@ class Distortion(NamedTuple):
     high: float
 
 
+@checked
 def projection_distortion(points: int, dimension: int) -> Distortion:
     """Return typical extremes of ‖Ax − Ay‖/‖x − y‖ over all pairs of k points, A Gaussian into R^m.
 

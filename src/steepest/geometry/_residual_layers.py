@@ -5,9 +5,11 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.geometry._layers import Layer, check_layers
 
 
+@checked
 def residual_layers(
     inner: Float[ndarray, "blocks h d"],
     bias: Float[ndarray, "blocks h"],

@@ -9,6 +9,7 @@ from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.geometry._layers import Layer, check_layers
 from steepest.linalg import sequential
 
@@ -28,6 +29,7 @@ class Trace(NamedTuple):
     crossings: Int[ndarray, " L"]
 
 
+@checked
 @sequential
 def trace(layers: Sequence[Layer], vertices: ArrayLike) -> Trace:
     """Follow a network along the polyline of these vertices, exactly.
@@ -68,6 +70,7 @@ def trace(layers: Sequence[Layer], vertices: ArrayLike) -> Trace:
     return Trace(places, z, np.array(crossings))
 
 
+@checked
 def crossings(layers: Sequence[Layer], ends: ArrayLike) -> Int[ndarray, " L"]:
     """Count the sign changes of each layer's units on a segment, or a polyline, exactly.
 
@@ -87,6 +90,7 @@ def crossings(layers: Sequence[Layer], ends: ArrayLike) -> Int[ndarray, " L"]:
     return trace(layers, ends).crossings
 
 
+@checked
 def homogeneous(layers: Sequence[Layer]) -> list[Layer]:
     """Turn biases into weights of one more input τ, which every layer passes on: at (x, τ) the outputs are τ f(x/τ).
 

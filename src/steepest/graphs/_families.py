@@ -5,6 +5,7 @@ from jaxtyping import Bool, Float
 from numpy import ndarray
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 
 # Friendships after Zachary 1977, figure 1: of each member those with a larger number.
 _FRIENDS = {
@@ -53,6 +54,7 @@ def karate_club() -> Bool[ndarray, "34 34"]:
     return graph | graph.T
 
 
+@checked
 def ring(nodes: int) -> Bool[ndarray, "n n"]:
     """Return the ring of n nodes.
 
@@ -68,6 +70,7 @@ def ring(nodes: int) -> Bool[ndarray, "n n"]:
     return step | step.T
 
 
+@checked
 def random_regular(nodes: int, degree: int, rng: np.random.Generator) -> Bool[ndarray, "n n"]:
     """Draw a connected graph in which every node has the same number of neighbours, each of them equally likely.
 
@@ -100,6 +103,7 @@ def random_regular(nodes: int, degree: int, rng: np.random.Generator) -> Bool[nd
             return graph
 
 
+@checked
 def nearest_neighbours(x: Float[ndarray, "n d"], neighbours: int) -> Bool[ndarray, "n n"]:
     """Join points that are among each other's nearest, in one direction at least.
 
@@ -128,6 +132,7 @@ def nearest_neighbours(x: Float[ndarray, "n d"], neighbours: int) -> Bool[ndarra
     return graph | graph.T
 
 
+@checked
 def connected(graph: Bool[ndarray, "n n"]) -> bool:
     """Return whether every node can be reached from the first."""
     reached = np.arange(len(graph)) == 0

@@ -8,10 +8,12 @@ from numpy import ndarray
 from numpy.typing import ArrayLike
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.graphs._refine import check_adjacency
 from steepest.nn.types import Network, Params
 
 
+@checked
 def lazy_walk(adjacency: ArrayLike) -> Float[ndarray, "n n"]:
     """Return P = D̃⁻¹(A + I), the walk that stays or takes an edge, all with equal probability.
 
@@ -29,6 +31,7 @@ def lazy_walk(adjacency: ArrayLike) -> Float[ndarray, "n n"]:
     return stays / stays.sum(-1, keepdims=True)
 
 
+@checked
 def influence(
     net: Network,
     params: Params,

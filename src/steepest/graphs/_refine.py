@@ -11,6 +11,7 @@ from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 
 By = Literal["multiset", "proportion", "set"]
 
@@ -27,6 +28,7 @@ class Refinement(NamedTuple):
     graphs: Int[ndarray, "rounds graphs"]
 
 
+@checked
 def refine(
     adjacency: ArrayLike, colours: ArrayLike | None, rounds: int, by: By = "multiset"
 ) -> Refinement:
@@ -80,6 +82,7 @@ def refine(
     return Refinement(np.stack(nodes), np.stack(graphs))
 
 
+@checked
 def check_adjacency(adjacency: ArrayLike) -> Bool[ndarray, "... n n"]:
     """Return the adjacency of graphs as truth values, shape ``(..., n, n)``.
 

@@ -9,6 +9,7 @@ from jaxtyping import Bool, Int
 from numpy import ndarray
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.linalg import sequential
 
 LARGEST = {1: 7, 2: 6, 3: 5}
@@ -27,6 +28,7 @@ class Graphs(NamedTuple):
     colours: Int[ndarray, "graphs n"]
 
 
+@checked
 def small(nodes: int, colours: int = 1) -> Graphs:
     """Return one graph of each class of isomorphism, with every colouring of its nodes, up to isomorphism.
 

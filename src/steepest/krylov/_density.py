@@ -7,6 +7,7 @@ from jaxtyping import Float
 
 from steepest.core.errors import UserError
 from steepest.core.given import whole
+from steepest.core.signatures import checked
 from steepest.krylov._operators import Operator
 from steepest.krylov._space import KrylovSpace, multiply
 from steepest.krylov._threads import sequential
@@ -56,6 +57,7 @@ class Density(NamedTuple):
         return (self.weights[:, :, None] * bumps).sum(1).mean(0)
 
 
+@checked
 @sequential
 def spectral_density(
     operator: Operator, size: int, rng: np.random.Generator, *, probes: int = 30, steps: int = 60
@@ -83,7 +85,7 @@ def spectral_density(
         raise UserError(
             f"a density needs at least two probes and one step, got {probes} and {steps}"
         )
-    check_probing(operator, size, rng, probes)
+    check_probing(size, probes)
     steps = min(steps, size)
     starts = rng.standard_normal((probes, size))
     starts /= np.linalg.norm(starts, axis=1, keepdims=True)

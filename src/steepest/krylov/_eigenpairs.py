@@ -6,8 +6,9 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float
 
-from steepest.core.errors import UserError, nearest
-from steepest.core.given import function, vector, whole
+from steepest.core.errors import UserError
+from steepest.core.given import vector, whole
+from steepest.core.signatures import checked
 from steepest.krylov._beyond import NEAR, Beyond
 from steepest.krylov._operators import Eigenpairs, Operator
 from steepest.krylov._space import ROUNDING, KrylovSpace, multiply
@@ -22,6 +23,7 @@ ORDER = {
 }
 
 
+@checked
 @sequential
 def top_eigenpairs(
     operator: Operator,
@@ -64,11 +66,8 @@ def top_eigenpairs(
     >>> pairs.values.round(6).tolist(), round(pairs.bound, 6), pairs.missed
     ([4.0, 2.0], 4.0, 0.001)
     """
-    operator = function("operator", operator)
     start = vector("start", start)
     size = len(start)
-    if which not in ORDER:
-        raise UserError(f"there are no {which!r} eigenpairs; {nearest(str(which), ORDER)}")
     if not 1 <= whole("count", count) <= size:
         raise UserError(f"a matrix of size {size} has 1 to {size} eigenpairs, got {count}")
     if missed is not None and not 0 < missed < 1:

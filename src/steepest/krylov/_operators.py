@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float
 
+from steepest.core.signatures import checked
+
 Operator = Callable[[Any], Any]
 """A symmetric matrix as the map from a vector ``(p,)`` to its product ``(p,)``.
 
@@ -54,6 +56,7 @@ class Eigenpairs(NamedTuple):
         return self.residuals
 
 
+@checked
 def row_by_row(product: Callable[[Any], Any]) -> Operator:
     """Turn a product with one vector into a product with one or several, in NumPy.
 

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from numpy.typing import DTypeLike
 
 from steepest.core.errors import UserError
+from steepest.core.given import shown
 from steepest.krylov._operators import Operator
 
 ROUNDING = 100
@@ -106,10 +107,27 @@ def multiply(operator: Operator, vectors: Float[np.ndarray, "*k p"], lacks: str)
         vectors: one or several.
         lacks: what a matrix with such products does not have.
     """
-    images = np.asarray(operator(vectors))
+    images = product(operator, vectors)
     if not np.isfinite(images).all():
         raise UserError(
             f"a product of the matrix with a vector is not finite, so that it has no {lacks}"
+        )
+    return images
+
+
+def product(operator: Operator, vectors: Float[np.ndarray, "*k p"]) -> np.ndarray:
+    """Multiply, and raise a UserError where the products are no vectors of the same shape."""
+    try:
+        images = np.asarray(operator(vectors))
+    except (TypeError, ValueError) as trouble:
+        if type(trouble) not in (TypeError, ValueError):  # the reader's own kinds come through
+            raise
+        raise UserError(
+            f"operator does not take vectors of shape {vectors.shape}: {shown(str(trouble))}; try lambda v: v @ A"
+        ) from trouble
+    if images.shape != vectors.shape or images.dtype.kind not in "fiubV":
+        raise UserError(
+            f"operator must return real numbers of shape {vectors.shape}, got {shown(images)}; try lambda v: v @ A"
         )
     return images
 

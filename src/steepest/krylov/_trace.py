@@ -7,8 +7,10 @@ from jaxtyping import Float
 from scipy.special import stdtrit
 
 from steepest.core.errors import UserError
-from steepest.core.given import function, generator, whole
+from steepest.core.given import whole
+from steepest.core.signatures import checked
 from steepest.krylov._operators import Operator
+from steepest.krylov._space import product
 from steepest.krylov._threads import sequential
 
 MEMORY = 2**25  # bytes of probes at a time
@@ -43,6 +45,7 @@ class ProbeEstimate(NamedTuple):
         return self.value - half, self.value + half
 
 
+@checked
 @sequential
 def trace(
     operator: Operator, size: int, rng: np.random.Generator, *, probes: int = 30, sketch: int = 10
@@ -64,24 +67,25 @@ def trace(
     >>> abs(estimate.value - 150) < 4 * estimate.standard_error + 1e-9
     True
     """
-    check_probing(operator, size, rng, probes)
+    check_probing(size, probes)
     sketch = min(whole("sketch", sketch), size)
     exact = 0.0
     basis = np.zeros((size, 0))
     if sketch:
         # in double precision: a float32 sum over all entries would err by more than the standard error says
-        basis = np.linalg.qr(np.asarray(operator(_signs(rng, sketch, size)), float).T)[0]
-        exact = float(np.einsum("pk,kp->", basis, np.asarray(operator(basis.T), float)))
+        basis = np.linalg.qr(np.asarray(product(operator, _signs(rng, sketch, size)), float).T)[0]
+        exact = float(np.einsum("pk,kp->", basis, np.asarray(product(operator, basis.T), float)))
     forms = np.zeros(probes)
     for rows in _blocks(probes, size):
         z = _signs(rng, len(rows), size)
         z -= (z @ basis) @ basis.T
-        forms[rows] = np.einsum("kp,kp->k", z, operator(z))
+        forms[rows] = np.einsum("kp,kp->k", z, product(operator, z))
     return ProbeEstimate(
         exact + float(forms.mean()), standard_error(forms), probes, 2 * sketch + probes
     )
 
 
+@checked
 @sequential
 def squared_frobenius(
     operator: Operator, size: int, rng: np.random.Generator, *, probes: int = 30
@@ -92,22 +96,22 @@ def squared_frobenius(
     >>> round(squared_frobenius(lambda v: v @ A, 2, np.random.default_rng(0)).value, 6)
     25.0
     """
-    check_probing(operator, size, rng, probes)
+    check_probing(size, probes)
     squares = np.zeros(probes)
     for rows in _blocks(probes, size):
-        squares[rows] = (np.asarray(operator(_signs(rng, len(rows), size)), float) ** 2).sum(1)
+        squares[rows] = (
+            np.asarray(product(operator, _signs(rng, len(rows), size)), float) ** 2
+        ).sum(1)
     return ProbeEstimate(float(squares.mean()), standard_error(squares), probes, probes)
 
 
-def check_probing(operator: Any, size: Any, rng: Any, probes: Any) -> None:
+def check_probing(size: Any, probes: Any) -> None:
     """Check what a matrix is probed with.
 
     Raises:
-        UserError: no function, size or generator, or fewer than two probes.
+        UserError: no size, or fewer than two probes.
     """
-    function("operator", operator)
     whole("size", size, 1)
-    generator("rng", rng)
     if whole("probes", probes) < 2:
         raise UserError(f"a standard error needs at least two probes, got {probes}")
 

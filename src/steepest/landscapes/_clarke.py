@@ -12,6 +12,7 @@ from scipy.optimize import linprog
 
 from steepest.core.compiling import compile_quickly
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.types import Key
 
 Program = Callable[[Array, Callable[[Array], Array]], Array]
@@ -41,6 +42,7 @@ def _one_sided(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Ar
     return jnp.maximum(x, 0), jnp.where(x > 0, t, jnp.where(x < 0, 0, at_kink))
 
 
+@checked
 def directional_gradient(
     program: Program, x: Float[Array, " d"], direction: Float[Array, " d"]
 ) -> Float[Array, " d"]:
@@ -104,6 +106,7 @@ class Clarke:
         return self.distance(gradient) <= tolerance * max(1.0, float(np.abs(self.vertices).max()))
 
 
+@checked
 def clarke(program: Program, x: Float[Any, " d"], key: Key, *, directions: int = 256) -> Clarke:
     """Find Clarke's subdifferential of a program of ReLUs at a point, from the cells that random directions meet.
 

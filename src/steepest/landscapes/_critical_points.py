@@ -14,6 +14,7 @@ from jaxtyping import Array, Float, Int
 
 from steepest.core.compiling import compile_quickly
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.types import Key
 
 NEWTON = 25
@@ -78,6 +79,7 @@ class Arrivals(NamedTuple):
     index: Int[Array, " starts"]
 
 
+@checked
 @cache
 def monomials(degree: int, dimension: int) -> Int[np.ndarray, "monomials N"]:
     """Return the exponents α of all monomials of a degree, one row each.
@@ -91,6 +93,7 @@ def monomials(degree: int, dimension: int) -> Int[np.ndarray, "monomials N"]:
     return np.array(rows)
 
 
+@checked
 @cache
 def binomial_weights(degree: int, dimension: int) -> Float[np.ndarray, " monomials"]:
     """Return √(p!/α!), which makes a form with independent normal coefficients invariant under rotations.
@@ -105,6 +108,7 @@ def binomial_weights(degree: int, dimension: int) -> Float[np.ndarray, " monomia
     return np.array(weights)
 
 
+@checked
 def gaussian_form(degree: int, dimension: int, key: Key) -> Form:
     r"""Draw the isotropic Gaussian form, the spherical p-spin Hamiltonian of unit variance.
 
@@ -128,6 +132,7 @@ def gaussian_form(degree: int, dimension: int, key: Key) -> Form:
     return Form(degree, dimension, weights * normal)
 
 
+@checked
 def critical_points(form: Form, starts: Float[np.ndarray, "starts N"]) -> CriticalPoints:
     """Find the critical points of a form on the unit sphere by Newton's method from every start.
 
@@ -175,6 +180,7 @@ def critical_points(form: Form, starts: Float[np.ndarray, "starts N"]) -> Critic
     return ends._replace(complete=euler == 1 + (-1) ** (form.dimension - 1))
 
 
+@checked
 def sphere_newton(
     coefficients: Float[Array, " monomials"],
     starts: Float[Array, "starts N"],

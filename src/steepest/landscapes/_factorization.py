@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.types import Values
 
 NEGATIVE = 1e-9  # eigenvalues below minus this, relative to the largest of M, lead down
@@ -33,6 +34,7 @@ class FactorizationPoint(NamedTuple):
     index: int
 
 
+@checked
 def factorization_risk(matrix: Float[Values, "n n"]) -> Callable[[Float[Values, "n r"]], Array]:
     """Return ``f(X) = ¼‖XXᵀ − M‖_F²`` as a function of X, shape ``(n, r)``.
 
@@ -48,6 +50,7 @@ def factorization_risk(matrix: Float[Values, "n n"]) -> Callable[[Float[Values, 
     return risk
 
 
+@checked
 def factorization_point(
     eigenvalues: Float[Values, " n"], chosen: Sequence[int], rank: int
 ) -> FactorizationPoint:
@@ -111,6 +114,7 @@ def factorization_point(
     )
 
 
+@checked
 def factorization_points(
     eigenvalues: Float[Values, " n"], rank: int
 ) -> tuple[FactorizationPoint, ...]:
@@ -135,6 +139,7 @@ def factorization_points(
     return tuple(factorization_point(eigenvalues, chosen, rank) for chosen in sets)
 
 
+@checked
 def nearest_root(
     x: Float[Values, "*batch n r"], root: Float[Values, "*batch n r"]
 ) -> Float[np.ndarray, "*batch n r"]:

@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.draws import numpy_generator
 from steepest.nn.types import Key
 
@@ -31,6 +32,7 @@ class Count(NamedTuple):
     error: Float[np.ndarray, " more"]
 
 
+@checked
 def kac_rice(p: int, N: int, key: Key, samples: int = SAMPLES) -> Count:
     r"""Evaluate Kac–Rice for the isotropic Gaussian form of degree p on the unit sphere of R^N.
 

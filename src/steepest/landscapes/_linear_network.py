@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.types import Values
 
 NEGATIVE = 1e-9  # eigenvalues below minus this, relative to the largest singular value, lead down
@@ -33,6 +34,7 @@ class LinearNetworkPoint(NamedTuple):
     index: int
 
 
+@checked
 def linear_network_risk(
     target: Float[Values, "m n"],
 ) -> Callable[[Sequence[Float[Values, "_ _"]]], Array]:
@@ -51,6 +53,7 @@ def linear_network_risk(
     return risk
 
 
+@checked
 def balanced_weights(
     singular: Float[Values, " d"], chosen: Sequence[int], depth: int, hidden: int
 ) -> tuple[Float[np.ndarray, "_ _"], ...]:
@@ -80,6 +83,7 @@ def balanced_weights(
     return (first, *([middle] * (depth - 2)), first.T)
 
 
+@checked
 def linear_network_point(
     singular: Float[Values, " d"], chosen: Sequence[int], depth: int, hidden: int
 ) -> LinearNetworkPoint:
@@ -146,6 +150,7 @@ def linear_network_point(
     )
 
 
+@checked
 def linear_network_points(
     singular: Float[Values, " d"], depth: int, hidden: int
 ) -> tuple[LinearNetworkPoint, ...]:
@@ -171,6 +176,7 @@ def linear_network_points(
     return tuple(linear_network_point(singular, chosen, depth, hidden) for chosen in sets)
 
 
+@checked
 def mode_time(scale: float, level: float, depth: int, share: float = 0.5) -> float:
     """Return when one mode of a linear network of L layers, all weights α at first, has learned a share of s.
 

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.types import Key
 
 DOUBLINGS = 16
@@ -154,6 +155,7 @@ class Lqr(NamedTuple):
         return jax.lax.scan(step, (first, jnp.zeros(count, self.A.dtype)), None, length)[0][1]
 
 
+@checked
 def lqr(A: ArrayLike, B: ArrayLike, Q: ArrayLike, R: ArrayLike, start: ArrayLike) -> Lqr:
     r"""Make a linear quadratic regulator, whose cost is a function of the feedback u = −Kx.
 

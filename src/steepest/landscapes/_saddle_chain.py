@@ -5,12 +5,14 @@ from jax import numpy as jnp
 from jaxtyping import Array, Float
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.types import Risk, Values
 
 WELL = 4.0  # where a coordinate comes to rest, in units of the exit
 HALF_LOG = float(np.euler_gamma + np.log(2)) / 2  # −E log|N| of a standard normal number
 
 
+@checked
 def saddle_chain(gain: float, loss: float) -> Risk:
     """Return a function of x, shape ``(d,)``, whose saddles form a chain of d rooms that descent passes one by one.
 
@@ -39,6 +41,7 @@ def saddle_chain(gain: float, loss: float) -> Risk:
     return lambda x: chain_value(x, gain, loss)
 
 
+@checked
 def chain_value(x: Float[Array, " d"], gain: Values | float, loss: Values | float) -> Array:
     """Return :func:`saddle_chain` at x, for numbers that may be traced.
 
@@ -50,6 +53,7 @@ def chain_value(x: Float[Array, " d"], gain: Values | float, loss: Values | floa
     return jnp.sum(opened * well + (1 - opened) * loss * x**2)
 
 
+@checked
 def chain_saddles(rooms: int) -> Float[np.ndarray, "_ d"]:
     """Return the d saddles of the chain that descent passes, and the minimum behind them, ``(d + 1, d)``.
 
@@ -59,6 +63,7 @@ def chain_saddles(rooms: int) -> Float[np.ndarray, "_ d"]:
     return WELL * np.tril(np.ones((rooms + 1, rooms)), -1)
 
 
+@checked
 def chain_ratio(gain: float, loss: float, lr: float) -> float:
     """Return ρ, by which each room of the chain takes longer than the one before, without noise.
 
@@ -79,6 +84,7 @@ def chain_ratio(gain: float, loss: float, lr: float) -> float:
     return 1 + shrink / grow
 
 
+@checked
 def chain_times(
     start: Float[Values, "*batch d"], gain: float, loss: float, lr: float, noise: float = 0.0
 ) -> Float[np.ndarray, "*batch d"]:

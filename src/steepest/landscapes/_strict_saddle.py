@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from steepest.core.compiling import compile_quickly
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.linalg import hessian_product, row_by_row, top_eigenpairs
 from steepest.nn.types import Params, Risk
 
@@ -51,6 +52,7 @@ class Critical(NamedTuple):
         return int((np.abs(self.eigenvalues) <= self.tolerance).sum())
 
 
+@checked
 def strict_saddle(
     risk: Risk, params: Params, *, tolerance: float = 1e-9, dense: bool | None = None
 ) -> Critical:
@@ -97,6 +99,7 @@ def strict_saddle(
     )
 
 
+@checked
 def strict_saddles(risk: Risk, points: Params, *, tolerance: float = 1e-9) -> list[Critical]:
     """Certify several points as :func:`strict_saddle` does, in one compiled program, with dense Hessians.
 

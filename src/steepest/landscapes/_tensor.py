@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 
 MERGE = 0.5
 """Overlap of two components from which they share one maximum, half-way between them: an angle of 60°."""
@@ -29,6 +30,7 @@ class Ascent(NamedTuple):
     moved: Float[Array, " starts"]
 
 
+@checked
 def tensor_ascent(
     components: Float[Array, "n d"], starts: Float[Array, "starts d"], steps: int
 ) -> Ascent:
@@ -65,6 +67,7 @@ def tensor_ascent(
     return Ascent(points, value, jnp.sqrt(((points - before) ** 2).sum(-1)))
 
 
+@checked
 def pair_angle(overlap: ArrayLike) -> Float[np.ndarray, "*shape"]:
     r"""Return the angle from a component to its maximum of f, where there is one other component, at this overlap.
 

@@ -5,15 +5,20 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
-from steepest.core.errors import UserError
+from steepest.core.fields import Count, NonNegative
+from steepest.core.signatures import checked
 from steepest.krylov import Eigenpairs, Operator
 from steepest.linalg._lanczos import krylov
 from steepest.linalg._operators import hessian_product
 from steepest.nn.types import Key, Params, Risk
 
 
+@checked
 def top_eigenpair(
-    operator: Operator, start: Float[Array, " p"], products: int = 20, tolerance: float = 1e-2
+    operator: Operator,
+    start: Float[Array, " p"],
+    products: Count = 20,
+    tolerance: NonNegative = 1e-2,
 ) -> Eigenpairs:
     """Find the largest *algebraic* eigenvalue of a symmetric operator by Lanczos with full reorthogonalization.
 
@@ -34,8 +39,6 @@ def top_eigenpair(
     >>> round(float(pair.value), 6), bool(pair.converged)
     (4.0, True)
     """
-    if products < 1:
-        raise UserError(f"Lanczos needs at least one product, got {products}")
     steps = min(products, start.size)
     space = krylov(operator, start, steps)
     vector = jnp.linalg.eigh(space.small)[1][:, -1] @ space.basis
@@ -47,8 +50,13 @@ def top_eigenpair(
     return Eigenpairs(value, vector, residual, converged, steps + 1)
 
 
+@checked
 def largest_eigenpairs(
-    operator: Operator, start: Float[Array, " p"], count: int, products: int, tolerance: float
+    operator: Operator,
+    start: Float[Array, " p"],
+    count: Count,
+    products: Count,
+    tolerance: NonNegative,
 ) -> Eigenpairs:
     """Find the largest eigenpairs of a positive semidefinite operator by Lanczos, to be traced by JAX.
 
@@ -75,8 +83,9 @@ def largest_eigenpairs(
     return Eigenpairs(values, vectors, residuals, converged, products + count)
 
 
+@checked
 def sharpness(
-    risk: Risk, params: Params, key: Key, products: int = 20, tolerance: float = 1e-2
+    risk: Risk, params: Params, key: Key, products: Count = 20, tolerance: NonNegative = 1e-2
 ) -> Eigenpairs:
     """Compute the sharpness: the largest algebraic eigenvalue of the Hessian of the risk, with its residual.
 

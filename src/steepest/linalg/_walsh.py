@@ -4,8 +4,10 @@ import numpy as np
 from jaxtyping import Float
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 
 
+@checked
 def parity_spectrum(values: Float[np.ndarray, "points *k"]) -> Float[np.ndarray, "points *k"]:
     """Compute the correlations E f χ_S of a function on {±1}^n with every parity, by the fast Walsh–Hadamard transform.
 

@@ -3,9 +3,11 @@
 import jax
 import numpy as np
 
+from steepest.core.signatures import checked
 from steepest.nn.types import Key
 
 
+@checked
 def numpy_generator(key: Key) -> np.random.Generator:
     """Return NumPy's generator seeded by all words of a key.
 
@@ -19,6 +21,7 @@ def numpy_generator(key: Key) -> np.random.Generator:
     return np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())
 
 
+@checked
 def keys(key: Key, seeds: int) -> Key:
     """Return one key a seed, shape ``(seeds,)``."""
     return jax.random.split(key, seeds)

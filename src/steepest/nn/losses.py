@@ -15,6 +15,7 @@ from jaxtyping import Array, Float, Scalar
 
 from steepest.core.errors import UserError
 from steepest.core.given import numbers
+from steepest.core.signatures import checked
 from steepest.nn.types import Risk
 
 MarginLoss = Callable[[Float[Array, "*shape"]], Float[Array, "*shape"]]
@@ -24,6 +25,7 @@ MarginLoss = Callable[[Float[Array, "*shape"]], Float[Array, "*shape"]]
 _FAR = 30.0
 
 
+@checked
 def exponential(margins: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     """Return the exponential loss ``e^{-u}`` of every margin.
 
@@ -35,6 +37,7 @@ def exponential(margins: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     return jnp.exp(-margins)
 
 
+@checked
 def logistic(margins: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     """Return the logistic loss ``log(1 + e^{-u})`` of every margin.
 
@@ -46,6 +49,7 @@ def logistic(margins: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     return jax.nn.softplus(-margins)
 
 
+@checked
 def squared(outputs: Float[Array, "n *k"], targets: Float[Array, "n *k"]) -> Float[Array, " n"]:
     """Return the squared loss ``½ ‖f - y‖²`` of every example, *summed* over the outputs.
 
@@ -70,6 +74,7 @@ def squared(outputs: Float[Array, "n *k"], targets: Float[Array, "n *k"]) -> Flo
     return halves.reshape(halves.shape[0], -1).sum(axis=1)
 
 
+@checked
 def cross_entropy(logits: Float[Array, "n C"], labels: Array) -> Float[Array, " n"]:
     """Return the cross-entropy ``log Σ_c e^{f_c} - f_y`` of every example.
 
@@ -87,6 +92,7 @@ def cross_entropy(logits: Float[Array, "n C"], labels: Array) -> Float[Array, " 
     return jax.nn.logsumexp(logits, axis=1) - own_logit(logits, labels)
 
 
+@checked
 def own_logit(logits: Float[Array, "n C"], labels: Array) -> Float[Array, " n"]:
     """Return the logit ``f_y`` of every example's own class, from one-hot rows ``(n, C)`` or class numbers ``(n,)``.
 
@@ -110,6 +116,7 @@ def own_logit(logits: Float[Array, "n C"], labels: Array) -> Float[Array, " n"]:
     )
 
 
+@checked
 def log_loss(loss: MarginLoss, margins: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     """Return ``log ℓ(u)`` of a margin loss, exact and differentiable where ``ℓ(u)`` itself underflows.
 
@@ -129,6 +136,7 @@ def log_loss(loss: MarginLoss, margins: Float[Array, "*shape"]) -> Float[Array, 
     )
 
 
+@checked
 def log_mean_loss(loss: MarginLoss, margins: Float[Array, " n"]) -> Scalar:
     """Return the logarithm of the mean loss, ``log (1/n) Σ_i ℓ(u_i)``, without underflow.
 
@@ -145,6 +153,7 @@ def log_mean_loss(loss: MarginLoss, margins: Float[Array, " n"]) -> Scalar:
     return jax.nn.logsumexp(log_loss(loss, margins)) - jnp.log(margins.size)
 
 
+@checked
 def mean_risk(
     loss: Callable[[Array, Array], Array], apply: Callable[[Any, Array], Array], x: Array, y: Array
 ) -> Risk:
@@ -157,6 +166,7 @@ def mean_risk(
     return lambda params: jnp.mean(loss(apply(params, x), y))
 
 
+@checked
 def margin_risk(
     loss: MarginLoss,
     apply: Callable[[Any, Array], Array],
@@ -176,6 +186,7 @@ def margin_risk(
     return lambda params: jnp.mean(loss(y * apply(params, x)))
 
 
+@checked
 def log_margin_risk(
     loss: MarginLoss,
     apply: Callable[[Any, Array], Array],
@@ -195,6 +206,7 @@ def log_margin_risk(
     return lambda params: log_mean_loss(loss, y * apply(params, x))
 
 
+@checked
 def check_labels(y: Any) -> Float[Array, " n"]:
     """Return the labels as a floating array of shape ``(n,)``, if they are all ±1.
 

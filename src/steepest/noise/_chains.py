@@ -11,6 +11,7 @@ from scipy.sparse import csgraph
 from scipy.sparse.linalg import splu
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.types import Values
 
 ROUNDING = 1e-8  # by which a row may miss its sum
@@ -36,6 +37,7 @@ class ExitMoments(NamedTuple):
     residual: float
 
 
+@checked
 def gibbs(
     f: Callable[[Values], Values], beta: float, grid: Float[Values, " n"]
 ) -> Float[np.ndarray, " n"]:
@@ -75,6 +77,7 @@ def _gibbs(name: str, f: Callable[[Values], Values], beta: float, grid: Values) 
     return weights / weights.sum()
 
 
+@checked
 def transfer_matrix(
     grid: Float[Values, "n *d"],
     drift: Float[Values, "n *d"],
@@ -136,6 +139,7 @@ def transfer_matrix(
     return matrix if killed else matrix / sums[:, None]
 
 
+@checked
 def exit_moments(transitions: Float[Values, "n n"]) -> ExitMoments:
     """Return mean and variation of the time at which a killed chain ends, and the rate at which it does in the end.
 
@@ -185,6 +189,7 @@ def exit_moments(transitions: Float[Values, "n n"]) -> ExitMoments:
     return ExitMoments(mean, variation, -float(np.log1p(-gap)), float(change))
 
 
+@checked
 def spectral_gap(
     f: Callable[[Values], Values], beta: float, grid: Float[Values, " n"], modes: int = 1
 ) -> float:
@@ -226,6 +231,7 @@ def spectral_gap(
     return float(values[0])
 
 
+@checked
 def stationary(transitions: Values) -> Float[np.ndarray, " n"]:
     """Return the one stationary law of a chain, ``π P = π``, from a dense or sparse matrix.
 

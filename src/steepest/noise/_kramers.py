@@ -11,6 +11,7 @@ from scipy.integrate import cumulative_simpson, simpson
 
 from steepest.core.compiling import compile_quickly
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.types import Values
 
 FLAT = 1e-6  # gradient over curvature of a critical point, at most
@@ -32,6 +33,7 @@ class Kramers(NamedTuple):
     correction: float
 
 
+@checked
 def kramers(
     f: Callable[[Array], Array],
     minimum: Float[Values, "*d"] | float,
@@ -91,6 +93,7 @@ def kramers(
     return Kramers(time, barrier, prefactor, correction)
 
 
+@checked
 def passage_time(
     f: Callable[[Values], Values],
     beta: float,

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.dynamics import schedule
 from steepest.nn.types import Key, Values
 from steepest.noise._walkers import positive, scalar
@@ -45,6 +46,7 @@ class Exits(NamedTuple):
     lost: Bool[Array, " walkers"]
 
 
+@checked
 def langevin(
     f: Callable[[Array], Array],
     x: Float[Values, "walkers *d"],
@@ -100,6 +102,7 @@ def langevin(
     return LangevinWalk(at, records, places)
 
 
+@checked
 def langevin_exits(
     f: Callable[[Array], Array],
     x: Float[Values, "walkers *d"],

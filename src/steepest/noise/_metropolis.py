@@ -10,6 +10,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float, Int
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.dynamics import schedule
 from steepest.nn.types import Key
 from steepest.noise._walkers import floats, positive, scalar
@@ -34,6 +35,7 @@ class MetropolisWalk(NamedTuple):
     accepted: Float[Array, " records"]
 
 
+@checked
 def metropolis(
     f: Callable[[Array], Array],
     x: Array,

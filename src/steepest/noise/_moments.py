@@ -6,6 +6,7 @@ import numpy as np
 from jax.core import Tracer
 
 from steepest.core.errors import UserError, nearest
+from steepest.core.signatures import checked
 
 Sampling = Literal["independent", "fixed", "replacement"]
 """How a batch is drawn: every example by its own coin, so many without or with replacement."""
@@ -25,6 +26,7 @@ class GradientMoments(NamedTuple):
     second: Any
 
 
+@checked
 def batch_factor(examples: int, batch: Any, sampling: Sampling) -> Any:
     """Return c with C = c (1/m) Σ g_k g_kᵀ, of centred g_k unless the batch is drawn by independent coins.
 
@@ -60,6 +62,7 @@ def batch_factor(examples: int, batch: Any, sampling: Sampling) -> Any:
     return 1 / batch
 
 
+@checked
 def gradient_moments(
     gradients: Any, batch: float, sampling: Sampling = "independent"
 ) -> GradientMoments:
@@ -103,6 +106,7 @@ class BatchCumulants(NamedTuple):
     excess: Any
 
 
+@checked
 def batch_cumulants(gradients: Any, batch: float) -> BatchCumulants:
     """Return variance, skewness and excess kurtosis of the gradient of a batch of independent coins, exactly.
 
@@ -139,6 +143,7 @@ def batch_cumulants(gradients: Any, batch: float) -> BatchCumulants:
     )
 
 
+@checked
 def draw_batches(
     gradients: np.ndarray, batch: float, draws: int, rng: np.random.Generator
 ) -> np.ndarray:

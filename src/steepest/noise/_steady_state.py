@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.noise._moments import Sampling, batch_factor
 
 
@@ -29,6 +30,7 @@ class SteadyState(NamedTuple):
         return float((self.hessian * self.covariance).sum() / 2)
 
 
+@checked
 def steady_state(
     x: np.ndarray,
     y: np.ndarray,

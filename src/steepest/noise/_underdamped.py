@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Int
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.dynamics import schedule
 from steepest.nn.types import Key, Values
 from steepest.noise._walkers import floats, positive, scalar
@@ -30,6 +31,7 @@ class UnderdampedWalk(NamedTuple):
     observed: dict[str, Any]
 
 
+@checked
 def underdamped(
     f: Callable[[Array], Array],
     x: Array,
@@ -115,6 +117,7 @@ def underdamped(
     return UnderdampedWalk(at, places, velocities, records)
 
 
+@checked
 def baoab_rate(eigenvalues: Values, step: float, friction: float) -> float:
     """Return the spectral radius of a BAOAB step's mean on a quadratic with these eigenvalues.
 

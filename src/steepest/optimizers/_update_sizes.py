@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from steepest.core.signatures import checked
+
 
 class Moments(NamedTuple):
     """Moments of gradients that are independent from step to step, arrays of one shape."""
@@ -26,6 +28,7 @@ class Moments(NamedTuple):
         return Moments(self.mean, self.variance / batch, self.third / batch**2, fourth)
 
 
+@checked
 def gaussian_moments(mean: Any) -> Moments:
     """Return the moments of Gaussian gradients of variance one.
 
@@ -37,6 +40,7 @@ def gaussian_moments(mean: Any) -> Moments:
     return Moments(mean, variance, 0 * variance, 3 * variance)
 
 
+@checked
 def mean_square_of_adam(moments: Moments, beta1: Any, beta2: Any, step: int) -> NDArray:
     """Return E[m²/v] of Adam at a step, to first order in how v varies.
 
@@ -63,12 +67,14 @@ def mean_square_of_adam(moments: Moments, beta1: Any, beta2: Any, step: int) -> 
     return of_m / of_v * (1 - together / (of_m * of_v) + squares * spread / of_v**2)
 
 
+@checked
 def spread_of_second_moment(beta2: Any, step: int) -> Any:
     """Return Σ b_k², the variance of v over that of g²."""
     gone = beta2**step
     return (1 - beta2) / (1 + beta2) * (1 + gone) / (1 - gone)
 
 
+@checked
 def update_size_of_adam(
     moments: Moments, beta1: Any, beta2: Any, steps: tuple[int, int]
 ) -> NDArray:

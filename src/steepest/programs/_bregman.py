@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.programs._inputs import check_inputs
 from steepest.programs._interpolation import Interpolation, min_norm_interpolation
 from steepest.programs._potentials import Potential
@@ -24,6 +25,7 @@ _REGULAR = 1e-3
 _HALVINGS = 120
 
 
+@checked
 def bregman_interpolation(
     x: Float[Any, "n d"],
     y: Float[Any, " n"],

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 
 
 class Stumps(NamedTuple):
@@ -64,6 +65,7 @@ class Stumps(NamedTuple):
         return jnp.where(x[:, self.feature[number]] > self.threshold[number], 1.0, -1.0)
 
 
+@checked
 def decision_stumps(x: Float[Any, "n d"]) -> Stumps:
     """Build all decision stumps of a data set.
 

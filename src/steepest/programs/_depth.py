@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.programs._inputs import check_inputs, check_positive
 from steepest.programs._interpolation import (
     _ROUGH,
@@ -16,6 +17,7 @@ from steepest.programs._interpolation import (
 )
 
 
+@checked
 def depth_interpolation(
     x: Float[Any, "n d"],
     y: Float[Any, " n"],

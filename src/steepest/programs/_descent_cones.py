@@ -8,11 +8,13 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 
 _LAST = 10.0  # the largest τ, and the number of standard deviations that count
 _MOST = 1000  # coordinates, for which arrays take 0.2 GB
 
 
+@checked
 def statistical_dimension_l1(sparsity: float, nonnegative: bool = False) -> float:
     """Return the statistical dimension of the descent cone of ‖·‖₁ at a sparse vector, per coordinate.
 
@@ -52,6 +54,7 @@ def statistical_dimension_l1(sparsity: float, nonnegative: bool = False) -> floa
     return float(sparsity * (1 + tau**2) + (1 - sparsity) * beyond)
 
 
+@checked
 def l1_intrinsic_volumes(
     n: int, nonzero: int, nonnegative: bool = False
 ) -> Float[np.ndarray, " n_1"]:
@@ -111,6 +114,7 @@ def l1_intrinsic_volumes(
     return volumes + _without_root(n, nonzero, nonnegative, omega)
 
 
+@checked
 def recovery_probability(volumes: Float[np.ndarray, " n_1"]) -> Float[np.ndarray, " n_1"]:
     """Return the probability that m = 0, …, n normal measurements recover the signal, from intrinsic volumes.
 

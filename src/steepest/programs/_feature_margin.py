@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.losses import check_labels
 from steepest.programs._inputs import check_inputs
 from steepest.programs._solving import solve_tightly
@@ -30,6 +31,7 @@ class FeatureMargin:
     gap: float
 
 
+@checked
 def feature_margin(
     x: Float[Any, "n d"], y: Float[Any, " n"], weights: Float[Any, "m d"], tolerance: float = 1e-6
 ) -> FeatureMargin:

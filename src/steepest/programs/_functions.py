@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.programs._inputs import check_inputs
 from steepest.programs._solving import solve_tightly
 
@@ -35,6 +36,7 @@ class LeastCost:
     gap: float
 
 
+@checked
 def relu_cost(knots: Float[Any, " k"], slopes: Float[Any, " k+1"]) -> float:
     """Return the least ``½ ‖weights‖²`` of two-layer ReLU networks that equal a piecewise linear function on all of R.
 
@@ -66,6 +68,7 @@ def relu_cost(knots: Float[Any, " k"], slopes: Float[Any, " k+1"]) -> float:
     return float(max(np.abs(np.diff(slopes)).sum(), abs(slopes[0] + slopes[-1])))
 
 
+@checked
 def least_cost_function(
     x: Float[Any, " n"], y: Float[Any, " n"], penalty: float = 0.0
 ) -> LeastCost:

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.programs._inputs import check_inputs, check_positive
 from steepest.programs._programs import Geometry, MarginProgram, hard_margin, margin_in
 
@@ -15,6 +16,7 @@ from steepest.programs._programs import Geometry, MarginProgram, hard_margin, ma
 _RANK = 1e-12
 
 
+@checked
 def group_margin(
     x: Float[Any, "n d"],
     y: Float[Any, " n"],
@@ -55,6 +57,7 @@ def group_margin(
     return margin_in(_grouped([np.asarray(group, int) for group in groups], c), x, y, bias)
 
 
+@checked
 def fourier_margin(x: Float[Any, "n d"], y: Float[Any, " n"], bias: bool = False) -> MarginProgram:
     """Find the maximum margin under the ℓ1 norm of the Fourier transform, ``‖ŵ‖₁ = Σ_k |ŵ_k|``.
 
@@ -85,6 +88,7 @@ def fourier_margin(x: Float[Any, "n d"], y: Float[Any, " n"], bias: bool = False
     return replace(program, direction=basis @ program.direction)
 
 
+@checked
 def kernel_margin(
     gram: Float[Any, "n n"], y: Float[Any, " n"], bias: bool = False
 ) -> MarginProgram:

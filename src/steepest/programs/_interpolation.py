@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.programs._inputs import check_inputs, check_positive
 from steepest.programs._potentials import hyperbolic_entropy
 from steepest.programs._solving import solve_tightly
@@ -45,6 +46,7 @@ class Interpolation:
     reason: str = ""
 
 
+@checked
 def min_norm_interpolation(
     x: Float[Any, "n d"], y: Float[Any, " n"], norm: Literal["l1", "l2"] | Float[Any, " d"] = "l2"
 ) -> Interpolation:
@@ -82,6 +84,7 @@ def min_norm_interpolation(
     )
 
 
+@checked
 def hypentropy(beta: Float[ArrayLike, " d"], scale: ArrayLike) -> Array:
     """Return the penalty ``Q(β) = Σ_i s_i q(β_i/s_i)``, ``q(z) = 2 - √(4 + z²) + z asinh(z/2)``.
 
@@ -102,6 +105,7 @@ def hypentropy(beta: Float[ArrayLike, " d"], scale: ArrayLike) -> Array:
     return hyperbolic_entropy(jnp.asarray(scale)).value(jnp.asarray(beta))
 
 
+@checked
 def hypentropy_interpolation(
     x: Float[Any, "n d"],
     y: Float[Any, " n"],

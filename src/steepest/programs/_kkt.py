@@ -9,6 +9,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 
 # A gradient whose product with the residual is below this improves nothing; the residual is at most one.
 _TOLERANCE = 1e-9
@@ -48,6 +49,7 @@ class KktResiduals(NamedTuple):
         return max(self.stationarity, self.complementarity)
 
 
+@checked
 def kkt_residuals(
     margins: Callable[[Any], Float[Array, " n"]], params: Any, degree: float
 ) -> KktResiduals:
@@ -80,6 +82,7 @@ def kkt_residuals(
     return kkt_from_gradients(flat, u, slopes, degree)
 
 
+@checked
 def kkt_from_gradients(
     params: Float[Any, " p"],
     margins: Float[Any, " n"],

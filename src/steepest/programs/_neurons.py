@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.losses import check_labels
 from steepest.programs._edges import search_edges
 from steepest.programs._inputs import check_inputs
@@ -42,6 +43,7 @@ class NeuronMargin:
     certificate: Literal["exact", "search"] = "exact"
 
 
+@checked
 def neuron_margin(
     x: Float[Any, "n d"],
     y: Float[Any, " n"],
@@ -127,6 +129,7 @@ def _edges(
     return search_edges(x, signed, rng, starts)
 
 
+@checked
 def neuron_edges(
     x: Float[Any, "n 2"], signed: Float[Any, " n"]
 ) -> tuple[Float[Any, " k"], Float[Any, "k 2"]]:

@@ -4,9 +4,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Scalar
 
 from steepest.core.errors import UserError
+from steepest.core.given import order
+from steepest.core.signatures import checked
 from steepest.nn.losses import own_logit
 
 
+@checked
 def linear_margin(
     weights: Float[Array, " d"], x: Float[Array, "n d"], y: Float[Array, " n"], norm: float = 2
 ) -> Scalar:
@@ -21,15 +24,19 @@ def linear_margin(
         y: labels ±1, shape ``(n,)``.
         norm: order p ≥ 1 of the norm of w (1, 2, ``jnp.inf``, ...).
 
+    Raises:
+        UserError: lengths that differ, or a norm below 1.
+
     Source: ORF 543, lecture 11/14.
 
     >>> x, y = jnp.array([[2.0, 0.0], [-1.0, 0.0]]), jnp.array([1.0, -1.0])
     >>> float(linear_margin(jnp.array([7.0, 0.0]), x, y))
     1.0
     """
-    return jnp.min(y * (x @ weights)) / jnp.linalg.norm(weights, ord=norm)
+    return jnp.min(y * (x @ weights)) / jnp.linalg.norm(weights, ord=order("norm", norm))
 
 
+@checked
 def network_margins(outputs: Float[Array, "n C"], labels: Array) -> Float[Array, " n"]:
     """Return ``f_y - max_{j≠y} f_j`` of every example: positive where it is classified correctly.
 

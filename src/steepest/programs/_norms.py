@@ -4,9 +4,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Scalar
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.types import Params
 
 
+@checked
 def weight_matrices(params: Params) -> list[Float[Array, "out inp"]]:
     """Return the matrices W_1, …, W_L of an ``mlp``, first layer first; biases are left out.
 
@@ -31,6 +33,7 @@ def weight_matrices(params: Params) -> list[Float[Array, "out inp"]]:
         ) from None
 
 
+@checked
 def spectral_norm(matrix: Float[Array, "out inp"]) -> Scalar:
     """Return ``‖W‖₂ = max_{‖x‖=1} ‖W x‖``: the largest singular value, the Lipschitz constant of x ↦ W x.
 
@@ -48,6 +51,7 @@ def spectral_norm(matrix: Float[Array, "out inp"]) -> Scalar:
     return jnp.sqrt(jnp.maximum(jnp.linalg.eigvalsh(gram)[-1], 0.0))
 
 
+@checked
 def frobenius_norm(matrix: Float[Array, "out inp"]) -> Scalar:
     """Return the Frobenius norm ``‖W‖_F = (Σ_ij W_ij²)^{1/2}``.
 
@@ -60,6 +64,7 @@ def frobenius_norm(matrix: Float[Array, "out inp"]) -> Scalar:
     return jnp.sqrt(jnp.sum(_matrix(matrix) ** 2))
 
 
+@checked
 def row_group_norm(matrix: Float[Array, "out inp"]) -> Scalar:
     """Return the group norm ``‖Wᵀ‖_{2,1} = Σ_i ‖W_{i,:}‖₂``: the Euclidean norms of the *rows*, summed.
 
@@ -80,6 +85,7 @@ def row_group_norm(matrix: Float[Array, "out inp"]) -> Scalar:
     return jnp.sum(jnp.linalg.norm(_matrix(matrix), axis=1))
 
 
+@checked
 def stable_rank(matrix: Float[Array, "out inp"]) -> Scalar:
     """Return the stable rank ``‖W‖_F² / ‖W‖₂²``: at least 1, at most the rank, and NaN for the zero matrix.
 

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.programs._bregman import bregman_interpolation
 from steepest.programs._inputs import check_inputs
 from steepest.programs._potentials import entropy
@@ -80,6 +81,7 @@ class NuclearMargin:
     separable: bool
 
 
+@checked
 def nuclear_norm_interpolation(
     measurements: Float[Any, "m d1 d2"], y: Float[Any, " m"], semidefinite: bool = False
 ) -> NuclearInterpolation:
@@ -140,6 +142,7 @@ def nuclear_norm_interpolation(
     return NuclearInterpolation(matrix, nu, value, value - float(nu @ y), residual, apart, True)
 
 
+@checked
 def nuclear_norm_margin(measurements: Float[Any, "m d1 d2"]) -> NuclearMargin:
     """Find the matrix of nuclear norm one with the largest margin ``min_i ⟨A_i, W⟩``.
 
@@ -189,6 +192,7 @@ def nuclear_norm_margin(measurements: Float[Any, "m d1 d2"]) -> NuclearMargin:
     return NuclearMargin(unit * margin, matrix, q, unit * (bound - margin), unique, True)
 
 
+@checked
 def nuclear_norm_completion(
     values: Float[Any, "d1 d2"], given: Bool[Any, "d1 d2"], semidefinite: bool = False
 ) -> NuclearInterpolation:
@@ -230,6 +234,7 @@ def nuclear_norm_completion(
     return nuclear_norm_interpolation(measurements, values[given], semidefinite)
 
 
+@checked
 def common_eigenvectors(measurements: Float[Any, "m d d"]) -> Float[np.ndarray, "d d"]:
     """Return orthonormal columns that diagonalize symmetric matrices which commute.
 
@@ -260,6 +265,7 @@ def common_eigenvectors(measurements: Float[Any, "m d d"]) -> Float[np.ndarray, 
     return basis
 
 
+@checked
 def commuting_limit(
     measurements: Float[Any, "m d d"], y: Float[Any, " m"], scale: float
 ) -> Float[np.ndarray, "d d"]:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.kernels import arc_cosine, walsh_eigenvalues
 
 
@@ -21,6 +22,7 @@ class ParityMargins(NamedTuple):
     tangent: float
 
 
+@checked
 def parity_margins(d: int, k: int) -> ParityMargins:
     r"""Compute the margins of the parity of k of d bits over all ReLU neurons and over frozen tangent features.
 

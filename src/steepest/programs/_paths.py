@@ -7,8 +7,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Scalar
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 
 
+@checked
 def path_norm(weights: Sequence[Array], order: int = 1) -> Scalar:
     r"""Return the norm of all paths from an input to an output, each with the product of its weights.
 

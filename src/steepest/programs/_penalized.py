@@ -11,6 +11,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import entr, xlog1py
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.linalg import sequential
 from steepest.nn.losses import check_labels
 from steepest.programs._inputs import check_inputs
@@ -45,6 +46,7 @@ class PenalizedMinimum:
     gap: float
 
 
+@checked
 def penalized_minimum(
     x: Float[Any, "n d"],
     y: Float[Any, " n"],
@@ -87,6 +89,7 @@ def penalized_minimum(
     return _solve(y[:, None] * x, log_strength, penalty, _known(loss))
 
 
+@checked
 def penalized_neurons(
     x: Float[Any, "n 2"],
     y: Float[Any, " n"],
@@ -142,6 +145,7 @@ def penalized_neurons(
     )
 
 
+@checked
 def certified_excess(
     margins: Float[Any, " n"],
     size: float,
@@ -184,6 +188,7 @@ def certified_excess(
     return float(value / lowest - 1) if lowest > 0 else float("inf")
 
 
+@checked
 def weak_guarantee(
     log_strength: float, n: int, margin: float, degree: float, loss: LossName = "exponential"
 ) -> float:

@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.types import Values
 from steepest.programs._neurons import neuron_edges
 
@@ -24,6 +25,7 @@ class Polar(NamedTuple):
     sign: float
 
 
+@checked
 def polar(residual: Float[Values, " n"], x: Float[Values, "n 2"]) -> Polar:
     """Return ``max_{‖u‖ = 1} |Σ_i r_i relu(⟨u, x_i⟩)|`` for inputs in the plane, exactly.
 
@@ -49,6 +51,7 @@ def polar(residual: Float[Values, " n"], x: Float[Values, "n 2"]) -> Polar:
     return Polar(float(abs(edges[best])), directions[best], float(np.sign(edges[best])))
 
 
+@checked
 def matrix_polar(residual: Float[Values, "m n"]) -> Polar:
     """Return ``max_{‖a‖ = ‖b‖ = 1} aᵀ E b``, the largest singular value, with its pair.
 

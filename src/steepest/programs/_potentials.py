@@ -12,6 +12,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float, Scalar
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 
 Domain = Literal["all", "positive", "simplex"]
 
@@ -92,6 +93,7 @@ class Potential:
         return w
 
 
+@checked
 @cache  # programs are compiled once for each potential
 def squared_norm(p: float = 2.0) -> Potential:
     """Return ``ψ(w) = ½ ‖w‖_p²`` with ``1 < p < ∞``; its conjugate is ``½ ‖z‖_q²``, ``1/p + 1/q = 1``.
@@ -111,6 +113,7 @@ def squared_norm(p: float = 2.0) -> Potential:
     )
 
 
+@checked
 @cache
 def power(p: float) -> Potential:
     """Sum of powers, ``ψ(w) = Σ |w_i|^p / p`` with ``1 < p < ∞``; its conjugate is ``Σ |z_i|^q / q``.
@@ -153,6 +156,7 @@ def simplex_entropy() -> Potential:
     return Potential("simplex entropy", value, jnp.log, jax.nn.softmax, "simplex")
 
 
+@checked
 def hyperbolic_entropy(scale: Any) -> Potential:
     """Return ``ψ(w) = Σ s_i q(w_i/s_i)``, ``q(z) = 2 - √(4 + z²) + z asinh(z/2)``: ``∇ψ = asinh(w/2s)``.
 

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.losses import check_labels
 from steepest.programs._inputs import check_inputs, check_positive
 from steepest.programs._solving import solve_tightly
@@ -67,6 +68,7 @@ class MarginProgram:
     reason: str = ""
 
 
+@checked
 def hard_margin(
     x: Float[Any, "n d"],
     y: Float[Any, " n"],
@@ -114,6 +116,7 @@ def hard_margin(
     return margin_in(_ordered(_ORDERS[norm]), x, y, bias)
 
 
+@checked
 def separable(x: Float[Any, "n d"], y: Float[Any, " n"], bias: bool = False) -> bool:
     """Tell whether some ``w`` (and ``b``) has ``y_i (⟨w, x_i⟩ + b) > 0`` for every example, by one linear program.
 

@@ -8,12 +8,14 @@ import numpy as np
 from jaxtyping import Float
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.programs._inputs import check_inputs
 
 _MOST = 2_000_000  # vertices that are tried at most
 _SINGULAR = 1e-10  # determinants below this, of columns of norm one, are zeros
 
 
+@checked
 def quasi_norm_interpolation(
     x: Float[Any, "n d"], y: Float[Any, " n"], order: float
 ) -> Float[np.ndarray, " d"]:
@@ -57,6 +59,7 @@ def quasi_norm_interpolation(
     return beta
 
 
+@checked
 def quasi_norm_margins(
     x: Float[Any, "n d"], y: Float[Any, " n"], order: float
 ) -> Float[np.ndarray, "minima d"]:
@@ -95,6 +98,7 @@ def quasi_norm_margins(
     return minima[np.argsort((np.abs(minima) ** order).sum(1))]
 
 
+@checked
 def l1_vertex(
     x: Float[Any, "n d"], y: Float[Any, " n"]
 ) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, " d"]]:
@@ -112,6 +116,7 @@ def l1_vertex(
     return beta, x.T @ np.linalg.lstsq(x[:, support].T, np.sign(beta[support]))[0]
 
 
+@checked
 def l1_margin_vertex(
     x: Float[Any, "n d"], y: Float[Any, " n"]
 ) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, " d"]]:

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.losses import check_labels
 from steepest.programs._inputs import check_inputs
 from steepest.programs._programs import hard_margin
@@ -53,6 +54,7 @@ class LogisticSplit:
         return np.hstack([self.basis, whole[:, k:]])
 
 
+@checked
 def split_coordinates(split: LogisticSplit, x: Float[Any, "n d"]) -> Float[np.ndarray, "n d"]:
     """Return the inputs in orthonormal coordinates; the first k span S, and off S all others are exactly zero.
 
@@ -71,6 +73,7 @@ def split_coordinates(split: LogisticSplit, x: Float[Any, "n d"]) -> Float[np.nd
     return np.where(~split.part[:, None] & off, 0.0, turned)
 
 
+@checked
 def logistic_split(x: Float[Any, "n d"], y: Float[Any, " n"]) -> LogisticSplit:
     """Split any data into its maximal separable part, with its ray, and the rest, with its finite optimum.
 

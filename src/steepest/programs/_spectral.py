@@ -6,9 +6,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Scalar
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.programs._norms import frobenius_norm, row_group_norm, spectral_norm
 
 
+@checked
 def spectral_complexity(weights: Sequence[Array], reference: Sequence[Array]) -> Scalar:
     r"""Return the spectral complexity: a bound on the Lipschitz constant, times how far the layers have moved.
 
@@ -45,6 +47,7 @@ def spectral_complexity(weights: Sequence[Array], reference: Sequence[Array]) ->
     return jnp.prod(lipschitz) * jnp.sum((moved / lipschitz) ** (2 / 3)) ** (3 / 2)
 
 
+@checked
 def normalized_margins(
     margins: Float[Array, " n"], complexity: float | Scalar, x: Float[Array, "n d"]
 ) -> Float[Array, " n"]:

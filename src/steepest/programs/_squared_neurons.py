@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.types import Values
 from steepest.programs._inputs import check_inputs
 from steepest.programs._solving import solve_tightly
@@ -30,6 +31,7 @@ class SquaredNeurons(NamedTuple):
     signs: Float[np.ndarray, " k"]
 
 
+@checked
 def squared_neurons(
     x: Float[Values, "n 2"],
     y: Float[Values, " n"],

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.losses import check_labels
 from steepest.programs._decision_stumps import Stumps
 
@@ -38,6 +39,7 @@ class StumpMargin:
     rounds: int
 
 
+@checked
 def stump_margin(stumps: Stumps, y: Float[Any, " n"], tolerance: float = 1e-8) -> StumpMargin:
     """Find the largest ℓ1 margin over all decision stumps and their negatives: a linear program with a column for each.
 

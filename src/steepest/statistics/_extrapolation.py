@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class Extrapolation:
     ratio: Any
 
 
+@checked
 def extrapolate(values: ArrayLike, steps: ArrayLike, orders: Sequence[float]) -> Extrapolation:
     r"""Extrapolate values at falling steps to step zero.
 

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from steepest.core.errors import UserError
 from steepest.core.intervals import Interval
+from steepest.core.signatures import checked
 from steepest.statistics._quantiles import student_quantile
 
 
@@ -27,6 +28,7 @@ class Estimate:
     bias: Any
 
 
+@checked
 def jackknife(
     estimator: Callable[[np.ndarray], Any], samples: ArrayLike, level: float = 0.95
 ) -> Estimate:
@@ -69,6 +71,7 @@ def jackknife(
     )
 
 
+@checked
 def pseudo_values(estimator: Callable[[np.ndarray], Any], samples: ArrayLike) -> np.ndarray:
     """Return the jackknife's pseudo-values, whose mean is the estimate less its bias.
 

@@ -6,9 +6,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.statistics._quantiles import student_quantile
 
 
+@checked
 def simultaneous_intervals(
     samples: ArrayLike, level: float = 0.95
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -56,6 +58,7 @@ def simultaneous_intervals(
     return centre - half, centre + half
 
 
+@checked
 def group_means(values: ArrayLike, groups: int) -> np.ndarray:
     """Return the means of equal groups of consecutive repetitions.
 

@@ -3,8 +3,10 @@
 import xarray
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 
 
+@checked
 def medians(values: xarray.DataArray, of: int, over: str, into: str) -> xarray.DataArray:
     """Return the median of each group of consecutive repetitions; entries that are not numbers are left out.
 

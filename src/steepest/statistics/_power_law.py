@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from steepest.core.errors import UserError
 from steepest.core.intervals import Basis, Interval, mean_interval
+from steepest.core.signatures import checked
 from steepest.statistics._means import simultaneous_intervals
 from steepest.statistics._quantiles import student_quantile
 
@@ -32,6 +33,7 @@ class PowerFit:
     refuted: bool
 
 
+@checked
 def fit_power(x: ArrayLike, y: ArrayLike, level: float = 0.95) -> PowerFit:
     r"""Fit a power law by least squares of log y on log x, and test it by the residuals.
 

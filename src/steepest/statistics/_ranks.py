@@ -6,11 +6,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 
 RankKind = Literal["spearman", "kendall"]
 """Which correlation of ranks: Spearman's ρ or Kendall's τ_b."""
 
 
+@checked
 def rank_correlation(x: ArrayLike, y: ArrayLike, kind: RankKind = "spearman") -> np.ndarray:
     r"""Return how well the order of x along the last axis is that of y, between −1 and 1, for each repetition.
 

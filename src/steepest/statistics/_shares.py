@@ -4,9 +4,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.statistics._quantiles import normal_quantile, student_quantile
 
 
+@checked
 def wilson(
     successes: ArrayLike, trials: ArrayLike, level: float = 0.95
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -49,6 +51,7 @@ def wilson(
     return _score_interval(share, counts, normal_quantile(level))
 
 
+@checked
 def clustered_share(
     successes: ArrayLike, trials: int, level: float = 0.95
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

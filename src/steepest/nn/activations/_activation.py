@@ -19,6 +19,7 @@ from jax.scipy.special import ndtr
 from jaxtyping import Array, Float
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.activations import _closed_forms as closed
 from steepest.nn.activations._quadrature import Elementwise, normal_density
 
@@ -61,6 +62,7 @@ class Activation:
         return jax.jvp(self.function, (z,), (jnp.ones_like(z),))[1]
 
 
+@checked
 @lru_cache
 def leaky_relu(slope: float = 0.01) -> Activation:
     """Return leaky ReLU, ``σ(z) = z`` for z > 0 and ``slope · z`` otherwise.
@@ -77,6 +79,7 @@ def leaky_relu(slope: float = 0.01) -> Activation:
     )
 
 
+@checked
 @lru_cache
 def relu_power(p: float = 2.0) -> Activation:
     """Return a power of ReLU, ``σ(z) = max(z, 0)^p`` with p ≥ 1.
@@ -98,6 +101,7 @@ def relu_power(p: float = 2.0) -> Activation:
     )
 
 
+@checked
 @lru_cache
 def abs_power(p: float = 1.5) -> Activation:
     """Return a power of the absolute value, ``σ(z) = |z|^p`` with p ≥ 1.
@@ -124,6 +128,7 @@ def abs_power(p: float = 1.5) -> Activation:
     )
 
 
+@checked
 @lru_cache
 def polynomial(*coefficients: float) -> Activation:
     """Return a polynomial, ``σ(z) = p_0 + p_1 z + p_2 z² + …``; without coefficients z².
@@ -218,6 +223,7 @@ def activation_names() -> tuple[str, ...]:
     return (*_NAMED, *_FAMILIES)
 
 
+@checked
 def activation(name_or_callable: str | Elementwise | Activation) -> Activation:
     """Find an activation by its name, or wrap your own elementwise JAX function, taken to be smooth.
 
@@ -249,6 +255,7 @@ def activation(name_or_callable: str | Elementwise | Activation) -> Activation:
     )
 
 
+@checked
 def by_name(function: Callable[Given, Result]) -> Callable[Given, Result]:
     """Let a function whose first argument is an activation take whatever ``activation`` knows, such as its name.
 

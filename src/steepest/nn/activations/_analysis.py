@@ -7,10 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from steepest.core.signatures import checked
 from steepest.nn.activations import _closed_forms as closed
 from steepest.nn.activations._activation import Activation
 
 
+@checked
 @lru_cache
 def homogeneous_slopes(activation: Activation) -> tuple[float, float] | None:
     """Return the slopes (a₋, a₊) when σ is scale invariant, ``σ(z) = a± z`` for ±z > 0, and None otherwise.
@@ -34,6 +36,7 @@ def homogeneous_slopes(activation: Activation) -> tuple[float, float] | None:
     return float(np.median(left)), float(np.median(right))
 
 
+@checked
 def one_sided_taylor(activation: Activation, side: int) -> tuple[Float[Array, ""], ...]:
     """Differentiate σ at 0 up to the third order, from the right (``side = 1``) or from the left (−1), σ(0) first.
 
@@ -47,6 +50,7 @@ def one_sided_taylor(activation: Activation, side: int) -> tuple[Float[Array, ""
     return activation(jnp.zeros(())), activation.slope(at), second(at), jax.grad(second)(at)
 
 
+@checked
 @lru_cache
 def closed_form(activation: Activation) -> closed.DualForm | None:
     """Return the dual activation in closed form, if known: the activation's own, or that of a scale-invariant σ.
@@ -60,6 +64,7 @@ def closed_form(activation: Activation) -> closed.DualForm | None:
     return None if slopes is None else closed.homogeneous(*slopes)
 
 
+@checked
 @lru_cache
 def jumps(activation: Activation) -> tuple[tuple[float, float, float], ...]:
     """List, for each kink where σ or σ' jumps, the kink, the jump of σ and the jump of σ'.

@@ -15,6 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from steepest.core.signatures import checked
+
 Pair = tuple[Float[Array, "*shape"], Float[Array, "*shape"]]
 DualForm = Callable[..., Pair]
 """``form(K_αα, K_ββ, K_αβ, root=None)``; see the module."""
@@ -32,6 +34,7 @@ def _arc_series(terms: int) -> tuple[float, ...]:
     )
 
 
+@checked
 def angle_of(root: Float[Array, "*shape"], c: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     """Return ``arctan2(root, c)`` for root ≥ 0: the angle θ between u and v, zero where both are zero.
 

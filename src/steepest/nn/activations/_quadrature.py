@@ -8,6 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from steepest.core.signatures import checked
+
 Elementwise = Callable[[Float[Array, "*shape"]], Float[Array, "*shape"]]
 
 
@@ -23,6 +25,7 @@ def normal_density(z: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     return jnp.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
 
 
+@checked
 def panel_breaks(
     mean: Float[Array, "*batch"],
     deviation: Float[Array, "*batch"],
@@ -45,6 +48,7 @@ def panel_breaks(
     return jnp.sort(jnp.concatenate([base, *cuts], axis=-1), axis=-1)
 
 
+@checked
 def panel_rule(
     breaks: Float[Array, "*batch breaks"], order: int
 ) -> tuple[Float[Array, "*batch nodes"], Float[Array, "*batch nodes"]]:
@@ -57,6 +61,7 @@ def panel_rule(
     return x.reshape(flat), (half * weights * normal_density(x)).reshape(flat)
 
 
+@checked
 def gaussian_mean(
     f: Elementwise,
     variance: Float[Array, "*batch"] | float,

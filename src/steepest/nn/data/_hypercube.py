@@ -4,10 +4,12 @@ import numpy as np
 from jaxtyping import Float
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 
 LARGEST = 24  # dimensions of which all points fit into memory: 3 GB
 
 
+@checked
 def hypercube(n: int) -> Float[np.ndarray, "points n"]:
     """Return all 2^n points of {±1}^n: in row i coordinate j is −1 where bit j of i is set.
 

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.types import Key, Values
 
 
@@ -46,6 +47,7 @@ class Masked(NamedTuple):
         return self.mask.sum(1).astype(int)
 
 
+@checked
 def masked(key: Key, matrix: Float[Values, "n n"], observed: int) -> Masked:
     """Draw entries on and above the diagonal of a symmetric matrix, uniformly without replacement.
 

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, Int
 
 from steepest.core.compiling import compile_quickly
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.data._dataset import Dataset
 from steepest.nn.types import Key
 
@@ -24,6 +25,7 @@ def _shipped(name: str) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(x, float), np.asarray(y)
 
 
+@checked
 def digits(
     classes: tuple[int, ...] = tuple(range(10)), n: int | None = None, key: Key | None = None
 ) -> Dataset:
@@ -64,6 +66,7 @@ def breast_cancer() -> Dataset:
     return Dataset(jnp.asarray(x), jnp.asarray(np.where(y == 1, 1.0, -1.0)), "breast cancer")
 
 
+@checked
 def mnist(
     folder: str | Path, split: str = "train", n: int | None = None, key: Key | None = None
 ) -> Dataset:
@@ -94,6 +97,7 @@ def mnist(
     return _images(images, labels, f"MNIST {split}", n, key)
 
 
+@checked
 def cifar10(
     folder: str | Path, split: str = "train", n: int | None = None, key: Key | None = None
 ) -> Dataset:
@@ -129,6 +133,7 @@ def cifar10(
     return _images(rows[:, 1:], rows[:, 0], f"CIFAR-10 {split}", n, key)
 
 
+@checked
 def signs(data: Dataset) -> Dataset:
     """Turn two one-hot classes into labels +1 (first column) and −1.
 
@@ -140,6 +145,7 @@ def signs(data: Dataset) -> Dataset:
     return Dataset(data.x, data.y[:, 0] - data.y[:, 1], data.name, data.known)
 
 
+@checked
 def on_sphere(data: Dataset) -> Dataset:
     """Centre the inputs on their mean and give each the length one.
 
@@ -162,11 +168,13 @@ def on_sphere(data: Dataset) -> Dataset:
     return Dataset(centred / length, data.y, data.name, data.known)
 
 
+@checked
 def labels(data: Dataset) -> Float[Array, " n"]:
     """Return the class of each example, 0 … C−1, from one-hot targets."""
     return jnp.argmax(data.y, axis=1)
 
 
+@checked
 def balanced(data: Dataset, per_class: int, key: Key) -> Dataset:
     """Draw equally many examples of every class without replacement, sorted by class.
 
@@ -188,6 +196,7 @@ def balanced(data: Dataset, per_class: int, key: Key) -> Dataset:
     return Dataset(x, y, name, data.known)
 
 
+@checked
 def balanced_choices(
     data: Dataset, per_class: int, draws: Key
 ) -> Int[np.ndarray, "draws C per_class"]:

@@ -6,11 +6,13 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.data._dataset import Dataset
 from steepest.nn.data._hypercube import hypercube
 from steepest.nn.types import Key
 
 
+@checked
 def separable(key: Key, n: int, d: int, margin: float = 0.5) -> Dataset:
     """Draw Gaussian points pushed away from a random hyperplane through 0, labels ±1 by its side.
 
@@ -33,6 +35,7 @@ def separable(key: Key, n: int, d: int, margin: float = 0.5) -> Dataset:
     )
 
 
+@checked
 def clusters(key: Key, n: int, d: int, classes: int, spread: float = 0.3) -> Dataset:
     """Draw Gaussian clusters around random unit means, one-hot targets, classes as equal in number as n allows.
 
@@ -49,6 +52,7 @@ def clusters(key: Key, n: int, d: int, classes: int, spread: float = 0.3) -> Dat
     )
 
 
+@checked
 def orthogonal_clusters(key: Key, k: int, d: int, each: int, spread: float = 0.1) -> Dataset:
     """Draw Gaussian clusters around k orthonormal centres, of which every other one is positive.
 
@@ -93,6 +97,7 @@ def orthogonal_clusters(key: Key, k: int, d: int, each: int, spread: float = 0.1
     )
 
 
+@checked
 def orthogonally_separable(key: Key, n: int, d: int, mu: float = 0.1) -> Dataset:
     """Draw points with y_i y_j cos(x_i, x_j) ≥ μ for every pair: classes point in opposite directions.
 
@@ -124,12 +129,14 @@ def orthogonally_separable(key: Key, n: int, d: int, mu: float = 0.1) -> Dataset
     return Dataset(x, y, "orthogonally separable", {"mu": orthogonal_separability(x, y)})
 
 
+@checked
 def orthogonal_separability(x: Float[Array, "n d"], y: Float[Array, " n"]) -> Float[Array, ""]:
     """Return the smallest y_i y_j cos(x_i, x_j) over pairs: positive when the data are μ-orthogonally separable."""
     unit = y[:, None] * x / jnp.linalg.norm(x, axis=1, keepdims=True)
     return (unit @ unit.T).min()
 
 
+@checked
 def sparse_regression(key: Key, n: int, d: int, nonzero: int, noise: float = 0.0) -> Dataset:
     """Draw Gaussian features with targets ⟨β, x⟩ + noise, β of ``nonzero`` entries ±1 (``known["beta"]``).
 
@@ -147,6 +154,7 @@ def sparse_regression(key: Key, n: int, d: int, nonzero: int, noise: float = 0.0
     return Dataset(x, y, "sparse regression", {"beta": beta})
 
 
+@checked
 def parity(
     key: Key, n: int, bits: int, *, examples: int | None = None, flip: float = 0.0
 ) -> Dataset:
@@ -195,6 +203,7 @@ def parity(
     )
 
 
+@checked
 def chebyshev(n: int, degree: int) -> Dataset:
     """Return T_degree on n equal steps of [−1, 1], inputs of shape ``(n, 1)``, targets ``(n, 1)``.
 
@@ -207,6 +216,7 @@ def chebyshev(n: int, degree: int) -> Dataset:
     return Dataset(x[:, None], jnp.round(y, 12)[:, None], f"Chebyshev {degree}", {"degree": degree})
 
 
+@checked
 def relabel(key: Key, data: Dataset, fraction: float = 1.0) -> Dataset:
     """Add label noise: each target is replaced, with the given probability, by a target permuted over the whole set.
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.layers._layer import Part, Scheme, Signal, need_space, same
 from steepest.nn.layers._linear import Dense, Weights
 from steepest.nn.layers._masks import Mask
@@ -91,6 +92,7 @@ class Attention(Weights):
         return z.reshape(len(z), math.prod(z.shape[1:-1]), self.heads, self.key)
 
 
+@checked
 def attention(
     width: int,
     *,

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.activations import activation
 from steepest.nn.layers._elementwise import Activated
 from steepest.nn.layers._layer import Layer, LayerLike, Part, Scheme, Signal
@@ -210,6 +211,7 @@ class Multiply(Branched):
         return draft.add(Product(ends), Kind.OTHER, draft.spaces[ends[0]])
 
 
+@checked
 def serial(*layers: LayerLike) -> Serial:
     """Put layers one after the other; an activation's name or function is a layer too.
 
@@ -224,6 +226,7 @@ def serial(*layers: LayerLike) -> Serial:
     return Serial(tuple(as_layer(layer) for layer in layers))
 
 
+@checked
 def add(*branches: LayerLike, weights: Sequence[float] | None = None) -> Add:
     """Add branches that read the same signal.
 
@@ -243,6 +246,7 @@ def add(*branches: LayerLike, weights: Sequence[float] | None = None) -> Add:
     return Add(layers, factors)
 
 
+@checked
 def concatenate(*branches: LayerLike) -> Beside:
     """Put the channels of branches that read the same signal side by side, as in inception and dense networks.
 
@@ -255,6 +259,7 @@ def concatenate(*branches: LayerLike) -> Beside:
     return Beside(_several("concatenate", branches))
 
 
+@checked
 def multiply(*branches: LayerLike) -> Multiply:
     """Multiply branches that read the same signal, channel by channel: gates.
 

@@ -11,10 +11,12 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from steepest.core.errors import UserError
+from steepest.core.fields import Count
+from steepest.core.signatures import checked
 from steepest.nn.layers._layer import Layer, Part, Scheme, Signal, need_space, same
 from steepest.nn.layers._masks import Mask, behind_convolution
 from steepest.nn.layers._nodes import Draft, Kind, Linear
-from steepest.nn.layers._window import Window, times, window_of
+from steepest.nn.layers._window import Window, one_or_several, times, window_of
 from steepest.nn.networks._parameterization import check_limit, width_factor
 from steepest.nn.types import Key, Params
 
@@ -129,7 +131,8 @@ class Conv(Weights):
         )
 
 
-def dense(width: int, *, c_w: float | None = None, c_b: float | None = None) -> Dense:
+@checked
+def dense(width: Count, *, c_w: float | None = None, c_b: float | None = None) -> Dense:
     """Make one matrix for the channels of each position; behind ``flatten()`` that is the usual last layer.
 
     Args:
@@ -137,15 +140,15 @@ def dense(width: int, *, c_w: float | None = None, c_b: float | None = None) -> 
         c_w: C_W of this layer instead of the network's.
         c_b: C_b of this layer instead of the network's.
     """
-    _check_width("dense", width)
     return Dense(width, c_w, c_b)
 
 
+@checked
 def conv(
-    width: int,
-    window: int | Sequence[int] = 3,
+    width: Count,
+    window: Count | Sequence[Count] = 3,
     *,
-    stride: int | Sequence[int] = 1,
+    stride: Count | Sequence[Count] = 1,
     padding: str = "zero",
     shared: bool = True,
     transposed: bool = False,
@@ -170,11 +173,10 @@ def conv(
     >>> conv(64, stride=2).stride
     2
     """
-    _check_width("conv", width)
     if transposed and not shared:
         raise UserError("a transposed convolution has one filter; leave out shared=False")
-    size = window if isinstance(window, int) else tuple(window)
-    steps = stride if isinstance(stride, int) else tuple(stride)
+    size = one_or_several(window)
+    steps = one_or_several(stride)
     return Conv(width, size, steps, padding, shared, transposed, c_w, c_b)
 
 
@@ -199,11 +201,6 @@ def at_tap(x: Array, tap: tuple[int, ...], window: Window, outputs: tuple[int, .
     reach = [(n - 1) * r + 1 for n, r in zip(outputs, window.steps, strict=True)]
     at = [slice(t, t + n, r) for t, n, r in zip(tap, reach, window.steps, strict=True)]
     return x[(slice(None), *at)]
-
-
-def _check_width(name: str, width: int) -> None:
-    if int(width) != width or width < 1:
-        raise UserError(f"{name} needs a whole number of channels from one on, got {width}")
 
 
 def _weights(

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.layers._layer import Layer, Part, Scheme, Signal, need_space, without_weights
 from steepest.nn.layers._masks import Mask, behind_matrix
 from steepest.nn.layers._nodes import Draft, Mix
@@ -48,6 +49,7 @@ class Aggregate(Layer):
         return without_weights(apply, signal._replace(space=space), extend, exists)
 
 
+@checked
 def aggregate(matrix: Any) -> Aggregate:
     """Make weighted sums of positions, the same for all inputs: the neighbourhoods of a graph whose nodes they are.
 

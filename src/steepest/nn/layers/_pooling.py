@@ -8,10 +8,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from steepest.core.fields import Count
+from steepest.core.signatures import checked
 from steepest.nn.layers._layer import Layer, Part, Scheme, Signal, need_space, without_weights
 from steepest.nn.layers._masks import Mask, counted
 from steepest.nn.layers._nodes import AllPositions, Average, Draft, EqualPositions, Kind
-from steepest.nn.layers._window import window_of
+from steepest.nn.layers._window import one_or_several, window_of
 
 
 @dataclass(frozen=True)
@@ -85,17 +87,15 @@ class Flatten(Layer):
         return without_weights(apply, output, extend, lambda mask: None)
 
 
-def pool(window: int | Sequence[int], stride: int | Sequence[int] | None = None) -> Pool:
+@checked
+def pool(window: Count | Sequence[Count], stride: Count | Sequence[Count] | None = None) -> Pool:
     """Make an average pooling without padding: positions that no full window reaches are dropped.
 
     Args:
         window: its size, one number or one for each dimension of space.
         stride: positions from one window to the next; by default the size, so that windows do not overlap.
     """
-    size = window if isinstance(window, int) else tuple(window)
-    if stride is None:
-        return Pool(size, size)
-    return Pool(size, stride if isinstance(stride, int) else tuple(stride))
+    return Pool(one_or_several(window), one_or_several(window if stride is None else stride))
 
 
 def global_pool() -> GlobalPool:

@@ -12,6 +12,11 @@ Padding = Literal["zero", "circular", "none"]
 PADDINGS = ("zero", "circular", "none")
 
 
+def one_or_several(size: int | Sequence[int]) -> int | tuple[int, ...]:
+    """Return one number, or a tuple of one for each dimension of space."""
+    return int(np.asarray(size)) if np.ndim(size) == 0 else tuple(map(int, np.asarray(size)))
+
+
 class Window(NamedTuple):
     """One window for each dimension of space.
 

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from scipy.special import betainc, gammaln
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.types import Values
 
 NODES = 800
@@ -140,6 +141,7 @@ class Barron:
         return 2 * half.sum(), (half * above).sum() / half.sum()
 
 
+@checked
 def barron(dimension: int, scale: float = 0.5) -> Barron:
     """Return f(x) = exp(−‖x‖²/2s²) − 1 on the unit ball with Barron's law of steps.
 

@@ -13,10 +13,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.activations import Activation
 from steepest.nn.types import Key
 
 
+@checked
 def finite_grams(
     key: Key,
     activation: Activation,
@@ -73,6 +75,7 @@ def _finite_grams(key, activation, c_w, c_b, width, depth, inputs):
     return jax.lax.scan(layer, start, jax.random.split(key, depth + 1))[1]
 
 
+@checked
 def sample_grams(
     key: Key,
     networks: int,
@@ -97,6 +100,7 @@ def sample_grams(
     return jax.lax.map(one, jax.random.split(key, networks), batch_size=min(16, networks))
 
 
+@checked
 def semidefinite_root(covariance: Float[Array, "m m"]) -> Float[Array, "m m"]:
     """Return a lower triangular root of a covariance; unlike Cholesky's it also exists for singular matrices.
 
@@ -115,6 +119,7 @@ def semidefinite_root(covariance: Float[Array, "m m"]) -> Float[Array, "m m"]:
     return root
 
 
+@checked
 def propagate_finite(
     key: Key,
     activation: Activation,

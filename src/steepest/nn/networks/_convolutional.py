@@ -5,9 +5,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.types import Key, Network
 
 
+@checked
 def convolutional(dimension: int, depth: int = 2, scale: ArrayLike = 1.0) -> Network:
     """Build ``f(x) = ⟨β, x⟩`` with β the circular convolution of L filters, each as wide as the input.
 
@@ -44,6 +46,7 @@ def convolutional(dimension: int, depth: int = 2, scale: ArrayLike = 1.0) -> Net
     return Network(init, apply, f"linear convolutional network of depth {depth}")
 
 
+@checked
 def convolved(filters: Float[Array, "L d"]) -> Float[Array, " d"]:
     """Return the linear weights β of a convolutional network: its filters' circular convolution, over √d for each.
 

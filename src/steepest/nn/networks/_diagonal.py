@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.types import Key, Network
 
 
@@ -16,6 +17,7 @@ class DiagonalParams(NamedTuple):
     minus: Float[Array, " d"]
 
 
+@checked
 def diagonal(
     dimension: int,
     scale: ArrayLike = 1.0,
@@ -64,6 +66,7 @@ def diagonal(
     return Network(init, apply, name=f"diagonal network of depth {depth}")
 
 
+@checked
 def diagonal_weights(params: DiagonalParams, depth: int = 2) -> Float[Array, " d"]:
     """Return the linear weights ``β = θ₊^L - θ₋^L`` that a diagonal network computes with.
 

@@ -7,11 +7,13 @@ from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Float
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.activations import Activation, Elementwise
 from steepest.nn.activations import activation as activation_of
 from steepest.nn.types import Key, Network
 
 
+@checked
 def graph_convolution(
     walk: ArrayLike,
     dimension: int,

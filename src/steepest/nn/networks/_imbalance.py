@@ -4,9 +4,11 @@ from itertools import pairwise
 from typing import Any
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.types import Params
 
 
+@checked
 def imbalance(params: Params) -> list[Any]:
     """Return ``D_l = W_{l+1}ᵀW_{l+1} − W_l W_lᵀ`` of each pair of neighbouring layers.
 

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.activations import activation as activation_of
 from steepest.nn.types import Key, Params, Values
 
@@ -55,6 +56,7 @@ class GraphNetwork(NamedTuple):
     name: str
 
 
+@checked
 def message_passing(
     dimension: int,
     width: int,

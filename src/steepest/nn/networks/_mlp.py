@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.activations import activation as named
 from steepest.nn.networks._limit import LayerLimit, Limit
 from steepest.nn.networks._parameterization import (
@@ -49,6 +50,7 @@ class Mlp(Network):
     limit: Callable[[], Limit] = _unset
 
 
+@checked
 def mlp(
     widths: Sequence[int],
     activation: str | Callable = "relu",
@@ -195,6 +197,7 @@ def _normalized(z: Float[Array, "... n"]) -> Float[Array, "... n"]:
     return centred / jnp.sqrt((centred**2).mean(-1, keepdims=True))
 
 
+@checked
 def deep_linear(widths: Sequence[int], *, c_w: float = 1.0, parameterized: str = "standard") -> Mlp:
     """Build a product of matrices W_L … W_1 without biases, as a network.
 
@@ -220,6 +223,7 @@ def _factor(
     return width_factor(exponent, width) * constant
 
 
+@checked
 def step_scale(net: Mlp, reference: int = 1) -> float:
     """Return the factor n^-c by which the parameterization multiplies the step size, relative to a reference width.
 

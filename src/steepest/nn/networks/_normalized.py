@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.networks._two_layer import two_layer
 from steepest.nn.types import Key, Network
 
@@ -24,6 +25,7 @@ class NormalizedNeurons(NamedTuple):
     v: Float[Array, "h d"]
 
 
+@checked
 def normalized_two_layer(
     dimension: int, width: int, *, scale: ArrayLike = 1.0, norm: ArrayLike = 1.0
 ) -> Network:

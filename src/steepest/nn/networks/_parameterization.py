@@ -7,6 +7,7 @@ import jax
 import numpy as np
 
 from steepest.core.errors import UserError, nearest
+from steepest.core.signatures import checked
 
 
 class ByLayer(NamedTuple):
@@ -54,6 +55,7 @@ PARAMETERIZATIONS = {
 }
 
 
+@checked
 def parameterization(name: str | Parameterization) -> Parameterization:
     """Find a parameterization by name: standard, ntk, mean-field or mup.
 

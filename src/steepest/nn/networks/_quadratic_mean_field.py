@@ -8,6 +8,7 @@ from jaxtyping import Float
 from scipy.integrate import solve_ivp
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.types import Values
 
 LARGEST = 6
@@ -155,6 +156,7 @@ class QuadraticMeanField:
         return 2 * (delta**2).sum((-2, -1)) + trace**2
 
 
+@checked
 def quadratic_mean_field(
     target: Float[np.ndarray, "D D"], scale: float = 0.5
 ) -> QuadraticMeanField:

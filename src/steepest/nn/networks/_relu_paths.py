@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from steepest.core.errors import UserError, nearest
+from steepest.core.signatures import checked
 
 KURTOSIS = {"gaussian": 3.0, "rademacher": 1.0, "uniform": 9 / 5}
 """E ŵ⁴ of the symmetric laws of unit variance that weights may have, by name."""
@@ -37,6 +38,7 @@ class NtkMoments(NamedTuple):
     square: float
 
 
+@checked
 def derivative_moments(widths: Sequence[int], law: str = "gaussian") -> DerivativeMoments:
     """Return ``E (∂z_q/∂x_p)²`` and ``E (∂z_q/∂x_p)⁴`` of a random ReLU network, exactly.
 
@@ -68,6 +70,7 @@ def derivative_moments(widths: Sequence[int], law: str = "gaussian") -> Derivati
     return DerivativeMoments(2 / widths[0], float(4 / widths[-2] ** 2 * _neuron(state, excess)[0]))
 
 
+@checked
 def ntk_moments(
     widths: Sequence[int], x: Float[Array, " n_0"], law: str = "gaussian"
 ) -> NtkMoments:
@@ -119,6 +122,7 @@ def _layer(state: np.ndarray, n: int, m: int, excess: float) -> np.ndarray:
     return np.append(apart + np.array([zz, zg, zg, gg, gg]), [zz, zg, gg])
 
 
+@checked
 def ntk_growth(load: float) -> float:
     """Return ``E Θ²/(E Θ)²`` as depth and widths grow together with Σ 1/n_l → load, for Gaussian weights.
 
@@ -137,6 +141,7 @@ def ntk_growth(load: float) -> float:
     )
 
 
+@checked
 def log_column_moments(widths: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and variance of ``log (n_0/n_l) ‖u^(l)‖²``, l = 1, …, L, Gaussian weights, where no layer is dead.
 
@@ -165,6 +170,7 @@ def log_column_moments(widths: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
     return np.cumsum(means), np.cumsum(variances)
 
 
+@checked
 def expected_ntk(inputs: Float[Array, "m n_0"], depth: int) -> Float[Array, "m m"]:
     """Return the expected tangent kernel of L = depth wide hidden ReLU layers, NTK parameterization, no biases.
 

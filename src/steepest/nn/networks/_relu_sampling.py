@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.networks._relu_paths import KURTOSIS, check_law, check_widths
 from steepest.nn.types import Key
 
@@ -32,6 +33,7 @@ class Columns(NamedTuple):
     fourths: Array
 
 
+@checked
 def sample_columns(
     key: Key,
     networks: int,
@@ -110,6 +112,7 @@ def _sample_columns(key, networks, widths, x, law, columns, coin):
     return _batched(one, jax.random.split(key, networks), 64)
 
 
+@checked
 def tilted_ntk_moments(
     key: Key,
     particles: int,
@@ -218,6 +221,7 @@ def _draw(key: Key, shape: tuple[int, ...], law: Array, dtype) -> Array:
     return jax.lax.switch(law, [laws[name] for name in KURTOSIS])
 
 
+@checked
 def sample_ntk(
     key: Key, networks: int, widths: Sequence[int], x: Float[Array, " n_0"]
 ) -> Float[Array, " networks"]:

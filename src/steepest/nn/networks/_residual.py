@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.types import Key, Network, Values
 
 
@@ -30,6 +31,7 @@ class ResidualBlocks(NamedTuple):
     offset: Values
 
 
+@checked
 def residual(d: int, blocks: int, hidden: int = 1) -> Network:
     """Build a ReLU network of residual blocks with a scalar output: ``x ← x + V σ(U x + b)``, then ``⟨w, x⟩ + c``.
 
@@ -67,6 +69,7 @@ def residual(d: int, blocks: int, hidden: int = 1) -> Network:
     return Network(init, residual_outputs, f"residual network of {blocks} blocks")
 
 
+@checked
 def residual_outputs(params: ResidualBlocks, x: Float[Array, "... d"]) -> Float[Array, "..."]:
     """Return the outputs of a residual network of these parameters."""
 
@@ -79,6 +82,7 @@ def residual_outputs(params: ResidualBlocks, x: Float[Array, "... d"]) -> Float[
     return h @ params.readout + params.offset
 
 
+@checked
 def folding(folds: int) -> ResidualBlocks:
     """Return the residual network of one hidden neuron a block that folds the plane to a wedge and reads ‖x‖ off it.
 

@@ -9,6 +9,7 @@ from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Float
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.types import Key, Network
 
 
@@ -24,6 +25,7 @@ class Neurons(NamedTuple):
     v: Float[Array, " h"]
 
 
+@checked
 def two_layer(
     dimension: int, width: int, *, scale: ArrayLike = 1.0, power: float | Array = 1.0
 ) -> Network:

@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.types import Network, Risk
 
 UnconstrainedLoss = Literal["cross-entropy", "squared"]
@@ -48,6 +49,7 @@ class UnconstrainedMinimum(NamedTuple):
     duality: float
 
 
+@checked
 def unconstrained_minimum(
     classes: int,
     per_class: int,
@@ -112,6 +114,7 @@ def unconstrained_minimum(
     )
 
 
+@checked
 def unconstrained(classes: int, dimension: int, examples: int, scale: float = 1.0) -> Network:
     """Build the unconstrained features model: its input is the *number* of an example, its output W h_i.
 
@@ -142,6 +145,7 @@ def unconstrained(classes: int, dimension: int, examples: int, scale: float = 1.
     return Network(init, apply, f"unconstrained features, C={classes}, p={dimension}, N={examples}")
 
 
+@checked
 def unconstrained_risk(
     network: Network,
     loss: Callable[[Array, Array], Array],
