@@ -1,9 +1,9 @@
 """Arguments against the annotations of a function: the one place where these say what a call may give.
 
 :func:`checked` stands above a public function, reads its annotations at the first call, and refuses in one sentence
-what they do not allow: another type, shape or word, or lengths of two arrays that differ. Of what JAX traces, shape and
-type are checked and values are not. Arguments go on as they are, but for lists where an array is meant and for whole
-numbers that came as floats.
+what they do not allow: another type, shape or word, or lengths of two arrays that differ. An axis with a name is not
+empty; one that may be is called ``_``. Of what JAX traces, shape and type are checked and values are not. Arguments go
+on as they are, but for lists where an array is meant and for whole numbers that came as floats.
 """
 
 import inspect
@@ -166,7 +166,7 @@ def _of_union(annotation: Any) -> Kind | None:
 def _of_array(annotation: Any) -> Kind | None:
     dims = getattr(annotation, "dim_str", None)
     if isinstance(dims, str):
-        types = getattr(annotation, "dtypes", ())
+        types = annotation.dtypes if isinstance(annotation.dtypes, tuple) else ()
         whole = "int32" in types and "float32" not in types
         yes_or_no = "bool" in types and "int32" not in types
         kinds, said = (

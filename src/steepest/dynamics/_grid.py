@@ -8,13 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from steepest.core.given import key
 from steepest.core.signatures import checked
 from steepest.dynamics._descend import Trajectory
 from steepest.nn.types import Key
 
 
 @checked
-def grid(one: Callable[[Key, Array], Trajectory], seeds: Key, values: Sequence[float]) -> Any:
+def grid(one: Callable[[Key, Array], Trajectory], seeds: Array, values: Sequence[float]) -> Any:
     """Run ``one(key, value)`` for every key and value as one compiled computation.
 
     Args:
@@ -28,7 +29,9 @@ def grid(one: Callable[[Key, Array], Trajectory], seeds: Key, values: Sequence[f
     >>> grid(lambda key, value: 2 * value, jax.random.split(jax.random.key(0), 2), (1.0, 3.0)).tolist()
     [[2.0, 6.0], [2.0, 6.0]]
     """
-    return jax.jit(jax.vmap(jax.vmap(one, (None, 0)), (0, None)))(seeds, jnp.asarray(values, float))
+    return jax.jit(jax.vmap(jax.vmap(one, (None, 0)), (0, None)))(
+        key("seeds", seeds), jnp.asarray(values, float)
+    )
 
 
 @checked

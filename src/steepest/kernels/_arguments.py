@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
+from steepest.core.given import key as random_key
+from steepest.core.given import traced
 from steepest.nn.layers import WideLimit
 from steepest.nn.networks import Limit
 from steepest.nn.types import Network
@@ -64,7 +66,7 @@ def as_count(name: str, value: Any, least: int) -> int:
 
 def as_variances(name: str, value: Any) -> jax.Array:
     """Return variances, finite and ≥ 0, as an array of JAX; of what is traced nothing is known."""
-    if isinstance(value, jax.core.Tracer):  # pyright: ignore
+    if traced(value):
         return jnp.asarray(value, float)
     numbers = as_floats(name, value)
     if not (np.isfinite(numbers).all() and (numbers >= 0).all()):
@@ -88,11 +90,7 @@ def check_limit_given(limit: Any) -> None:
 
 def check_key(key: Any) -> None:
     """Raise a UserError unless this is a random key of JAX."""
-    array = isinstance(key, (jax.Array, np.ndarray))
-    typed = isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
-    old = array and not typed and key.dtype == np.uint32 and key.shape[-1:] == (2,)
-    if not (typed or old):
-        raise UserError(f"expected a random key, got {_shown(key)}; try jax.random.key(0)")
+    random_key("key", key)
 
 
 def check_apply(network: Any) -> None:

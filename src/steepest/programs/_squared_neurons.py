@@ -36,7 +36,7 @@ def squared_neurons(
     x: Float[Values, "n 2"],
     y: Float[Values, " n"],
     penalty: float,
-    directions: Float[Values, "k 2"] | None = None,
+    directions: Float[Values, "_ 2"] | None = None,
 ) -> SquaredNeurons:
     """Minimize ``½‖Σ_j v_j relu(Xw_j) − y‖² + (λ/2) Σ_j (v_j² + ‖w_j‖²)`` over networks of any width, in the plane.
 

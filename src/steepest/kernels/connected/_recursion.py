@@ -6,6 +6,7 @@ numbers, always in the order ``(K_αα, K_ββ, K_αβ)``.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +15,7 @@ from jaxtyping import Array, Float
 
 from steepest.core.compiling import compile_quickly
 from steepest.core.errors import UserError
+from steepest.core.given import traced
 from steepest.kernels._arguments import as_count, as_floats, as_number, as_variances
 from steepest.kernels.duals._pair_mean import Triple, pair_mean
 from steepest.nn.activations import (
@@ -82,16 +84,17 @@ def _with_derivative(
     def differentiable(triple: Triple) -> Array:
         return value(triple)
 
-    @differentiable.defjvp  # pyright: ignore
-    def _(at, change):
+    def push(at, change):
         (triple,) = at
         (step,) = change
         result = value(triple)
         slope = slope_of(triple)
         swapped = jnp.stack([triple[1], triple[0], triple[2]])
         parts = in_variance(triple, result, slope), in_variance(swapped, result, slope), slope
-        return result, sum(part * move for part, move in zip(parts, step, strict=True))
+        moved: Any = sum(part * move for part, move in zip(parts, step, strict=True))
+        return result, moved
 
+    differentiable.defjvp(push)
     return lambda triple: differentiable(jnp.asarray(triple, float))
 
 
@@ -108,7 +111,7 @@ def first_layer(inputs: Float[Array, "2 d"], c_w: float, c_b: float) -> Triple:
     >>> first_layer(jnp.array([[1.0, 1.0], [1.0, -1.0]]), c_w=2.0, c_b=0.5).tolist()
     [2.5, 2.5, 0.5]
     """
-    if not isinstance(inputs, jax.core.Tracer):  # pyright: ignore
+    if not traced(inputs):
         as_floats("inputs", inputs)
     inputs = jnp.asarray(inputs, dtype=float)
     if inputs.ndim != 2 or inputs.shape[0] != 2:
@@ -171,11 +174,11 @@ def propagate(
     """
     check_variances(c_w, c_b)
     depth = as_count("depth", depth, 0)
-    if not isinstance(start, jax.core.Tracer):  # pyright: ignore
+    if not traced(start):
         _check_covariance(as_floats("a covariance", start))
     start = jnp.asarray(start, dtype=float)
-    traced = any(isinstance(value, jax.core.Tracer) for value in (c_w, c_b, start))  # pyright: ignore
-    run = _path if traced else _propagate  # what compiles quickly cannot be part of another program
+    inside = any(map(traced, (c_w, c_b, start)))
+    run = _path if inside else _propagate  # what compiles quickly cannot be part of another program
     return run(activation, c_w, c_b, start, depth)
 
 
@@ -196,10 +199,7 @@ _propagate = compile_quickly(_path, static_argnums=(0, 4))
 def check_variances(c_w: float, c_b: float) -> None:
     """Raise a ValueError when C_W or C_b is not a finite number ≥ 0."""
     for name, value in (("C_W", c_w), ("C_b", c_b)):
-        if isinstance(
-            value,
-            jax.core.Tracer,  # pyright: ignore
-        ):  # a derivative is being taken, and nothing is known of the number
+        if traced(value):  # a derivative is being taken, and nothing is known of the number
             continue
         as_number(f"{name} is a variance and", value, 0.0)
 

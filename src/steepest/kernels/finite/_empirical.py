@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from steepest.core.errors import UserError, nearest
+from steepest.core.given import traced
 from steepest.kernels._arguments import as_floats, check_apply
 from steepest.kernels.finite._blocks import Inputs
 from steepest.kernels.finite._jacobian import jacobian_ntk
@@ -180,8 +181,11 @@ def examples_interact(apply: Callable[..., Array], params: Params, x: Inputs) ->
     nothing is known, and False is the answer.
     """
     leaves = jax.tree.leaves(params)
-    traced = any(isinstance(leaf, jax.core.Tracer) for leaf in (*leaves, *x))  # pyright: ignore
-    if len(x[0]) < 2 or traced or not all(_is_real(leaf) for leaf in leaves):
+    if (
+        len(x[0]) < 2
+        or any(map(traced, (*leaves, *x)))
+        or not all(_is_real(leaf) for leaf in leaves)
+    ):
         return False
     spread = lambda count, most: np.unique(np.linspace(0, count - 1, most).astype(int))
     some = spread(len(x[0]), TOGETHER)

@@ -105,13 +105,13 @@ def solve(
     array = isinstance(gram, np.ndarray)
     if method == "cholesky" and not array:
         raise UserError("Cholesky needs the matrix in memory; pass gram.toarray(), or method='cg'")
-    run = _conjugate if method == "cg" or not array else _cholesky
+    run: Callable[..., Solution] = _conjugate if method == "cg" or not array else _cholesky
     if run is _conjugate and np.ndim(regularization):
         raise UserError(
             "conjugate gradients need one regularization for all inputs; for one each take an array in memory, as "
             "gram.toarray(), and Cholesky"
         )
-    solution = run(gram, y, regularization, tolerance)  # pyright: ignore
+    solution = run(gram, y, regularization, tolerance)
     return solution._replace(coefficients=solution.coefficients.reshape(np.shape(targets)))
 
 

@@ -379,7 +379,7 @@ def _series(
     step = 1 if odd and even else 2
     errors = float(left[terms - 1]), float(left_slope[terms - 1])
     rounded = [error + table.error for error in errors]
-    return Series(activation, low, high, terms, step, int(not even), *rounded, empty)  # pyright: ignore
+    return Series(activation, low, high, terms, step, int(not even), rounded[0], rounded[1], empty)
 
 
 class Interpolant(NamedTuple):

@@ -12,6 +12,8 @@ from jaxtyping import Array, Float, Int
 
 from steepest.core.compiling import compile_quickly
 from steepest.core.errors import UserError
+from steepest.core.fields import Count
+from steepest.core.given import key as random_keys
 from steepest.core.signatures import checked
 from steepest.nn.data._dataset import Dataset
 from steepest.nn.types import Key
@@ -198,7 +200,7 @@ def balanced(data: Dataset, per_class: int, key: Key) -> Dataset:
 
 @checked
 def balanced_choices(
-    data: Dataset, per_class: int, draws: Key
+    data: Dataset, per_class: Count, draws: Array
 ) -> Int[np.ndarray, "draws C per_class"]:
     """Return which examples :func:`balanced` draws, for several keys in one compiled call.
 
@@ -220,7 +222,9 @@ def balanced_choices(
             f"{data.name} has {least} examples of its rarest class, got {per_class} to draw of each"
         )
     classes = targets.argmax(1)
-    shuffled = np.asarray(_shuffled(classes, draws))  # by class, at random within it
+    shuffled = np.asarray(
+        _shuffled(classes, random_keys("draws", draws))
+    )  # by class, at random within it
     first = np.searchsorted(np.sort(classes), np.arange(targets.shape[1]))
     return shuffled[:, first[:, None] + np.arange(per_class)]
 

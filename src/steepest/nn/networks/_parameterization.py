@@ -7,6 +7,7 @@ import jax
 import numpy as np
 
 from steepest.core.errors import UserError, nearest
+from steepest.core.given import traced
 from steepest.core.signatures import checked
 
 
@@ -85,7 +86,7 @@ def _check_variances(**given: Any) -> None:
     Limits are data that programs are compiled for, so that JAX cannot trace their coefficients.
     """
     for name, values in given.items():
-        if any(isinstance(value, jax.core.Tracer) for value in jax.tree.leaves(values)):  # pyright: ignore
+        if any(map(traced, jax.tree.leaves(values))):
             raise UserError(
                 f"{name} of a network's limit is a number, and JAX traces it here, as by grad, jit or vmap; take "
                 "differences of two limits, or propagate and layer_map, which JAX differentiates by c_w and c_b"

@@ -158,7 +158,7 @@ class QuadraticMeanField:
 
 @checked
 def quadratic_mean_field(
-    target: Float[np.ndarray, "D D"], scale: float = 0.5
+    target: Float[np.ndarray, "D D"] | Float[np.ndarray, " D"], scale: float = 0.5
 ) -> QuadraticMeanField:
     """Return the network of squares with the target xᵀ A x and the start N(0, τ² I).
 
