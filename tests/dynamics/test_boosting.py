@@ -161,7 +161,7 @@ def test_any_votes_against_a_loop_in_numpy():
 
 def test_bad_input_is_refused_in_one_sentence():
     stumps, y = problem()
-    with pytest.raises(UserError, match="12 labels"):
+    with pytest.raises(UserError, match="y must be"):
         adaboost(np.ones((12, 2)), y, 3)
     with pytest.raises(UserError, match="votes -1 and"):
         adaboost(np.zeros((30, 2)), y, 3)

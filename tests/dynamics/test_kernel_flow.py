@@ -104,14 +104,14 @@ def test_without_other_points_there_are_none_and_a_short_leash_is_reported(model
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"ntk": np.ones((2, 3))}, "square"),
-        ({"targets": np.ones(3)}, "one target"),
+        ({"ntk": np.ones((2, 3))}, "ntk must be"),
+        ({"targets": np.ones(3)}, "targets must be"),
         ({"times": [1.0, 0.5]}, "increasing"),
         ({"times": [-1.0]}, "increasing"),
-        ({"times": []}, "increasing"),
+        ({"times": []}, "times must be"),
         ({"ntk": np.full((2, 2), np.nan)}, "NaN"),
         ({"start": np.ones(5)}, "start"),
-        ({"cross": np.ones((1, 3))}, "columns"),
+        ({"cross": np.ones((1, 3))}, "cross must be"),
         ({"cross": np.ones((1, 2)), "at": np.ones(2)}, "at must"),
         ({"solver": "magic"}, "solver"),
     ],

@@ -126,7 +126,7 @@ def test_general_position_notices_parallels_and_common_points():
         (lambda: cells(np.ones((2, 2)), np.ones(3)), r"shape \(n,\)"),
         (lambda: cells([[1.0, 0.0], [0.0, 0.0]], [0.0, 1.0]), "number 1 is"),
         (lambda: cells([[np.nan]], [0.0]), "finite"),
-        (lambda: bounded_cells(np.eye(2), np.ones((3, 5), bool)), "one for each"),
+        (lambda: bounded_cells(np.eye(2), np.ones((3, 5), bool)), "signs must be"),
         (lambda: cell_count(-1, 2), "not negative"),
     ],
 )

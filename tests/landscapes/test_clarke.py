@@ -63,7 +63,7 @@ def test_distances_to_a_triangle():
 
 
 def test_bad_input_is_one_sentence():
-    with pytest.raises(UserError, match="must be a vector"):
+    with pytest.raises(UserError, match="x must be"):
         clarke(deep, np.zeros((2, 2)), jax.random.key(0))
     with pytest.raises(UserError, match="at least one direction"):
         clarke(deep, np.zeros(2), jax.random.key(0), directions=0)

@@ -143,7 +143,7 @@ def test_bad_grids_temperatures_and_potentials_are_refused():
         transfer_matrix(nodes, -0.1 * nodes, 1e-3)
     with pytest.raises(UserError, match="variance above zero"):
         transfer_matrix(nodes, -0.1 * nodes, 0.0)
-    with pytest.raises(UserError, match="go together"):
+    with pytest.raises(UserError, match="drift must be"):
         transfer_matrix(nodes, nodes[1:], 1.0)
     with pytest.raises(UserError, match="finite"):
         gibbs(lambda x: np.where(x > 0, np.nan, x**2), 1.0, nodes)

@@ -126,7 +126,7 @@ def test_bad_input_in_one_sentence():
         gradient_moments(GRADIENTS, 7)
     with pytest.raises(UserError, match="table"):
         gradient_moments(GRADIENTS[:, 0], 2)
-    with pytest.raises(UserError, match="independent, fixed, replacement"):
+    with pytest.raises(UserError, match="sampling must be"):
         batch_factor(6, 2, "fix")
     with pytest.raises(UserError, match="less than 6"):
         batch_cumulants(GRADIENTS, 6)

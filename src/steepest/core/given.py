@@ -17,8 +17,13 @@ KEY = "k"
 """Stands for the type of random keys of JAX among the letters of NumPy's kinds of types."""
 
 
-def real(name: str, value: Any) -> float:
+def real(name: str, value: Any, example: str = "0.1") -> float:
     """Return a finite real number.
+
+    Args:
+        name: of the argument.
+        value: what was given.
+        example: a value that the argument takes, for the hint.
 
     Raises:
         UserError: it is none, such as text, a list or NaN.
@@ -33,7 +38,7 @@ def real(name: str, value: Any) -> float:
             number = math.nan
         if math.isfinite(number):
             return number
-    raise UserError(f"{name} is a finite number, got {shown(value)}; try {name}=0.1")
+    raise UserError(f"{name} is a finite number, got {shown(value)}; try {name}={example}")
 
 
 def whole(name: str, value: Any, least: int = 0) -> int:
@@ -163,6 +168,22 @@ def order(name: str, value: Any) -> float:
     raise UserError(f"{name} is the order of a norm, from 1 to np.inf, got {shown(value)}; try 2.0")
 
 
+def call(what: str, function: Callable[..., Any], *values: Any) -> Any:
+    """Call a function of the reader's; where it cannot take what it is given, say so.
+
+    Raises:
+        UserError: in place of Python's own kinds for wrong types and values; other errors come through.
+    """
+    try:
+        return function(*values)
+    except (TypeError, ValueError) as trouble:
+        if type(trouble) not in (TypeError, ValueError):
+            raise
+        first = (str(trouble).splitlines() or [""])[0][:200]
+        given = ", ".join(shown(value) for value in values)
+        raise UserError(f"{what} cannot take {given}: {first}; give what it takes") from trouble
+
+
 def traced(value: Any) -> bool:
     """Tell whether JAX traces a value, so that nothing but its shape and type is known."""
     jax = sys.modules.get("jax")  # whoever traces has imported it
@@ -172,7 +193,12 @@ def traced(value: Any) -> bool:
 def shape_of(value: Any) -> tuple[int, ...]:
     """Return the shape of an array, or of the array that lists make."""
     shape = getattr(value, "shape", None)
-    return tuple(np.shape(value)) if shape is None else tuple(shape)
+    if shape is None and isinstance(value, list | tuple) and any(map(traced, value)):
+        return (len(value), *shape_of(value[0]))
+    try:
+        return tuple(np.shape(value) if shape is None else shape)
+    except (TypeError, ValueError):  # lists of different lengths
+        return (len(value),)
 
 
 def dtype_kind(value: Any, other: str = "O") -> str:

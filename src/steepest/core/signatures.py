@@ -172,7 +172,7 @@ def _of_array(annotation: Any) -> Kind | None:
         kinds, said = (
             ("iub", "whole numbers")
             if whole
-            else ("b", "truth values")
+            else ("biuf", "truth values")  # zeros and ones are some
             if yes_or_no
             else (REAL, "real numbers")
         )
@@ -344,7 +344,10 @@ def _of_function(annotation: Any) -> Kind | None:
     number = len(asked)
     names = ", ".join("abcdefgh"[:number])
     of = f"a function of {number} argument{'s' * (number > 1)}"
-    accepts = lambda value, sizes: callable(value) and takes(value, number)
+
+    def accepts(value: Any, sizes: Sizes) -> bool:
+        return callable(value) and not isinstance(value, type) and takes(value, number)
+
     body = "(a**2).sum()" if getattr(result, "dim_str", None) == "" else "2 * a"
     return Kind(of, accepts, f"lambda {names}: {body}")
 

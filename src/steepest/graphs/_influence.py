@@ -1,5 +1,7 @@
 """How much nodes move one another: walks on graphs, and derivatives of graph networks."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +12,7 @@ from numpy.typing import ArrayLike
 from steepest.core.errors import UserError
 from steepest.core.signatures import checked
 from steepest.graphs._refine import check_adjacency
-from steepest.nn.types import Network, Params
+from steepest.nn.types import Network
 
 
 @checked
@@ -34,7 +36,7 @@ def lazy_walk(adjacency: ArrayLike) -> Float[ndarray, "n n"]:
 @checked
 def influence(
     net: Network,
-    params: Params,
+    params: Any,
     x: Float[Array, "n d"],
     power: float = 1.0,
     nodes: ArrayLike | None = None,

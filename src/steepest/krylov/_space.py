@@ -10,7 +10,7 @@ from jaxtyping import Float
 from numpy.typing import DTypeLike
 
 from steepest.core.errors import UserError
-from steepest.core.given import shown
+from steepest.core.given import call, shown
 from steepest.krylov._operators import Operator
 
 ROUNDING = 100
@@ -117,14 +117,7 @@ def multiply(operator: Operator, vectors: Float[np.ndarray, "*k p"], lacks: str)
 
 def product(operator: Operator, vectors: Float[np.ndarray, "*k p"]) -> np.ndarray:
     """Multiply, and raise a UserError where the products are no vectors of the same shape."""
-    try:
-        images = np.asarray(operator(vectors))
-    except (TypeError, ValueError) as trouble:
-        if type(trouble) not in (TypeError, ValueError):  # the reader's own kinds come through
-            raise
-        raise UserError(
-            f"operator does not take vectors of shape {vectors.shape}: {shown(str(trouble))}; try lambda v: v @ A"
-        ) from trouble
+    images = np.asarray(call("operator", operator, vectors))
     if images.shape != vectors.shape or images.dtype.kind not in "fiubV":
         raise UserError(
             f"operator must return real numbers of shape {vectors.shape}, got {shown(images)}; try lambda v: v @ A"

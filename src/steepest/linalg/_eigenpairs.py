@@ -5,7 +5,9 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
+from steepest.core.errors import UserError
 from steepest.core.fields import Count, NonNegative
+from steepest.core.given import call, dtype_kind, shape_of, shown
 from steepest.core.signatures import checked
 from steepest.krylov import Eigenpairs, Operator
 from steepest.linalg._lanczos import krylov
@@ -39,6 +41,10 @@ def top_eigenpair(
     >>> round(float(pair.value), 6), bool(pair.converged)
     (4.0, True)
     """
+    start = jnp.asarray(start)
+    if not jnp.issubdtype(start.dtype, jnp.floating):
+        raise UserError(f"start must be of floating numbers, got {shown(start)}; try jnp.ones(3)")
+    operator = _onto_itself(operator)
     steps = min(products, start.size)
     space = krylov(operator, start, steps)
     vector = jnp.linalg.eigh(space.small)[1][:, -1] @ space.basis
@@ -48,6 +54,21 @@ def top_eigenpair(
     residual = jnp.linalg.norm(image - value * vector)
     converged = residual <= tolerance * jnp.abs(value)
     return Eigenpairs(value, vector, residual, converged, steps + 1)
+
+
+def _onto_itself(operator: Operator) -> Operator:
+    """Return an operator that refuses products of another shape or type than the vector's."""
+
+    def multiply(vector: Array) -> Array:
+        image = call("operator", operator, vector)
+        alike = shape_of(image) == vector.shape and dtype_kind(image) in "fV"
+        if not alike or jnp.asarray(image).dtype != vector.dtype:
+            raise UserError(
+                f"operator must return vectors like its own, {shown(vector)}, got {shown(image)}; try lambda v: A @ v"
+            )
+        return image
+
+    return multiply
 
 
 @checked
@@ -99,5 +120,7 @@ def sharpness(
     3.0
     """
     flat, _ = ravel_pytree(params)
+    if not jnp.issubdtype(flat.dtype, jnp.floating):
+        raise UserError(f"params must be floating numbers, got {flat.dtype}; try jnp.ones(3)")
     start = jax.random.normal(key, flat.shape, flat.dtype)
     return top_eigenpair(hessian_product(risk, params), start, products, tolerance)

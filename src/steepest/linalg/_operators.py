@@ -3,7 +3,7 @@
 import jax
 from jax.flatten_util import ravel_pytree
 
-from steepest.core.given import number
+from steepest.core.given import call, number
 from steepest.core.signatures import checked
 from steepest.krylov import Operator
 from steepest.nn.types import Params, Risk
@@ -13,5 +13,5 @@ from steepest.nn.types import Params, Risk
 def hessian_product(risk: Risk, params: Params) -> Operator:
     """Return v ↦ H v with the Hessian of a risk, forward over reverse, on flat vectors of shape ``(p,)``."""
     flat, unflatten = ravel_pytree(params)
-    gradient = jax.grad(lambda w: number("the risk", risk(unflatten(w))))
+    gradient = jax.grad(lambda w: number("risk", call("risk", risk, unflatten(w))))
     return lambda v: jax.jvp(gradient, (flat,), (v,))[1]

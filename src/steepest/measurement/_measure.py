@@ -160,9 +160,14 @@ def _check_settings(lr: Any, momentum: Any, weight_decay: Any, batch: Any, seed:
     Raises:
         UserError: one that is no number.
     """
-    for name, value in {"lr": lr, "momentum": momentum, "weight_decay": weight_decay}.items():
+    settings = {
+        "lr": (lr, "0.1"),
+        "momentum": (momentum, "0.9"),
+        "weight_decay": (weight_decay, "1e-4"),
+    }
+    for name, (value, example) in settings.items():
         if value is not None:
-            real(name, value)
+            real(name, value, example)
     if batch is not None:
         whole("batch", batch, 1)
     whole("seed", seed)

@@ -3,6 +3,7 @@
 import jax
 import numpy as np
 
+from steepest.core.fields import Count
 from steepest.core.signatures import checked
 from steepest.nn.types import Key
 
@@ -22,6 +23,6 @@ def numpy_generator(key: Key) -> np.random.Generator:
 
 
 @checked
-def keys(key: Key, seeds: int) -> Key:
+def keys(key: Key, seeds: Count) -> Key:
     """Return one key a seed, shape ``(seeds,)``."""
     return jax.random.split(key, seeds)

@@ -9,7 +9,9 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int
 
 from steepest.core.errors import UserError
+from steepest.core.given import call
 from steepest.core.signatures import checked
+from steepest.nn.types import Params
 
 # A gradient whose product with the residual is below this improves nothing; the residual is at most one.
 _TOLERANCE = 1e-9
@@ -51,7 +53,7 @@ class KktResiduals(NamedTuple):
 
 @checked
 def kkt_residuals(
-    margins: Callable[[Any], Float[Array, " n"]], params: Any, degree: float
+    margins: Callable[[Any], Float[Array, " n"]], params: Params, degree: float
 ) -> KktResiduals:
     """Measure the residuals of the optimality conditions of ``min ½‖θ‖²`` subject to ``u_i(θ) ≥ 1``.
 
@@ -77,7 +79,7 @@ def kkt_residuals(
     with jax.enable_x64(True):
         params = jax.tree.map(lambda leaf: np.asarray(leaf, dtype=float), params)
         flat, restore = ravel_pytree(params)
-        u = margins(restore(flat))
+        u = call("margins", margins, restore(flat))
         slopes = jax.jacrev(lambda theta: margins(restore(theta)))(flat)
     return kkt_from_gradients(flat, u, slopes, degree)
 

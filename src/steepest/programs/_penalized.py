@@ -11,6 +11,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import entr, xlog1py
 
 from steepest.core.errors import UserError
+from steepest.core.fields import Positive
 from steepest.core.signatures import checked
 from steepest.linalg import sequential
 from steepest.nn.losses import check_labels
@@ -190,7 +191,7 @@ def certified_excess(
 
 @checked
 def weak_guarantee(
-    log_strength: float, n: int, margin: float, degree: float, loss: LossName = "exponential"
+    log_strength: float, n: int, margin: Positive, degree: Positive, loss: LossName = "exponential"
 ) -> float:
     r"""Bound the normalized margin of a regularized minimum from below, relative to the largest margin γ*.
 

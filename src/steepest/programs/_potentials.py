@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jaxtyping import Array, Float, Scalar
+from jaxtyping import Array, ArrayLike, Float, Scalar
 
 from steepest.core.errors import UserError
 from steepest.core.signatures import checked
@@ -157,7 +157,7 @@ def simplex_entropy() -> Potential:
 
 
 @checked
-def hyperbolic_entropy(scale: Any) -> Potential:
+def hyperbolic_entropy(scale: ArrayLike) -> Potential:
     """Return ``ψ(w) = Σ s_i q(w_i/s_i)``, ``q(z) = 2 - √(4 + z²) + z asinh(z/2)``: ``∇ψ = asinh(w/2s)``.
 
     Between ℓ2 (large s) and ℓ1 (small s); ``∇ψ*(z) = 2 s sinh z``. Gradient flow of a diagonal network of depth two is

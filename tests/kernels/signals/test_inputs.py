@@ -35,9 +35,14 @@ def test_the_least_variance_is_that_of_the_bias():
 
 
 @pytest.mark.parametrize(
-    ("variance", "c_w", "c_b"),
-    [(0.4, 1.0, 0.5), (1.0, 0.0, 0.5), (1.0, -1.0, 0.5), (np.nan, 1.0, 0.5)],
+    ("variance", "c_w", "c_b", "argument"),
+    [
+        (0.4, 1.0, 0.5, "variance 0.4"),
+        (1.0, 0.0, 0.5, "c_w"),
+        (1.0, -1.0, 0.5, "c_w"),
+        (np.nan, 1.0, 0.5, "variance"),
+    ],
 )
-def test_what_no_input_has_is_refused(variance, c_w, c_b):
-    with pytest.raises(UserError, match=r"variance|c_w must be positive"):
+def test_what_no_input_has_is_refused(variance, c_w, c_b, argument):
+    with pytest.raises(UserError, match=argument):
         planar_inputs(variance, c_w, c_b, (1.0, 0.0))

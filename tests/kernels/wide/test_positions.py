@@ -627,7 +627,7 @@ def test_other_bad_input_gets_a_sentence():
     flat = build(NETWORKS["flatten"])
     with pytest.raises(UserError, match="has positions of its own"):
         gram(network(conv(2), shape=SHAPE, parameterized="ntk").limit(), images())
-    with pytest.raises(UserError, match=r"shape \(n, 6, 5, 2\).*, got \(3, 5, 6, 2\)"):
+    with pytest.raises(UserError, match=r"\(n, 6, 5, 2\).*\(3, 5, 6, 2\)"):
         gram(flat.limit(), images(shape=(5, 6, 2)))
     with pytest.raises(UserError, match="corners and no closed form"):
         gram(network(conv(2), "elu", flatten(), dense(1), shape=SHAPE).limit(), images())

@@ -511,7 +511,7 @@ def test_knobs_that_do_nothing():
 
 @pytest.mark.parametrize("widths", [(), (1,), (1, 2), (1, 1, 2), (0, 1, 2), (1, 2, float("inf"))])
 def test_widths_that_fit_no_power(widths):
-    with pytest.raises(UserError, match="at least 3 different widths above 0|widths is a finite"):
+    with pytest.raises(UserError, match="widths"):
         width_check(in_torch("mup", "adam", 1e-3), widths)
 
 

@@ -225,7 +225,7 @@ def test_part_of_the_labels_keeps_their_frequencies_on_average(key):
         (lambda k: separable(k, 0, 2), "n must be positive, got 0"),
         (lambda k: separable(k, 2, -1), "d must be positive, got -1"),
         (lambda k: separable(k, 2, 2, margin=0.0), "margin must be positive"),
-        (lambda k: separable(k, 2, 2, margin=float("nan")), "margin must be positive, got nan"),
+        (lambda k: separable(k, 2, 2, margin=float("nan")), "margin must be a number, got nan"),
         (lambda k: clusters(k, 2, 2, 0), "classes must be positive"),
         (lambda k: orthogonally_separable(k, 2, 2, mu=0.0), "mu must be positive"),
         (lambda k: orthogonally_separable(k, 2, 2, mu=1.0), "mu is a cosine and must lie in"),
@@ -235,7 +235,7 @@ def test_part_of_the_labels_keeps_their_frequencies_on_average(key):
         (lambda k: chebyshev(0, 1), "n must be positive"),
         (lambda k: relabel(k, separable(k, 2, 2), 1.5), "between 0 and 1, got 1.5"),
         (lambda k: relabel(k, separable(k, 2, 2), -0.1), "between 0 and 1"),
-        (lambda k: relabel(k, separable(k, 2, 2), float("nan")), "between 0 and 1"),
+        (lambda k: relabel(k, separable(k, 2, 2), float("nan")), "fraction must be"),
     ],
 )
 def test_bad_input_is_refused_in_a_sentence(key, make, words):

@@ -121,12 +121,13 @@ class Monitor:
         statistics: Statistics = "batch",
         **options: Any,
     ) -> None:
-        if budget is not None and not 0 < real("budget", budget) <= 1:
+        if budget is not None and not 0 < real("budget", budget, "0.05") <= 1:
             raise UserError(
                 f"a budget is a share of the training time in (0, 1], or None for no limit, got {budget}"
             )
-        steps = [value for value in (every, per_decade) if value is not None]
-        if per_decade is None or any(real("every or per_decade", value) < 1 for value in steps):
+        steps = {"every": every, "per_decade": per_decade}
+        given = {name: value for name, value in steps.items() if value is not None}
+        if per_decade is None or any(real(name, value, "10") < 1 for name, value in given.items()):
             raise UserError(
                 f"a schedule needs every ≥ 1 or per_decade ≥ 1, got {every} and {per_decade}"
             )
@@ -197,7 +198,7 @@ class Monitor:
         if self.stopped:
             return None
         try:
-            step = int(real("step", step))
+            step = int(real("step", step, "100"))
         except UserError as trouble:  # a training must not end because of its monitor
             self.stop(str(trouble))
             return None

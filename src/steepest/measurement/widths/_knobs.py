@@ -25,7 +25,7 @@ def ordered(widths: Sequence[float]) -> tuple[float, ...]:
     """
     if isinstance(widths, str):
         raise UserError(f"widths are a list of numbers, got {widths!r}; try [0.5, 1, 2, 4]")
-    different = tuple(sorted({real("widths", width) for width in widths}))
+    different = tuple(sorted({real("widths", width, "[0.5, 1, 2, 4]") for width in widths}))
     if len(different) < FEWEST or not all(0 < width < math.inf for width in different):
         raise UserError(
             f"a fitted power needs at least {FEWEST} different widths above 0, got "

@@ -8,6 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from steepest.core.errors import UserError
+from steepest.core.given import call, dtype_kind, shape_of, shown
 from steepest.core.signatures import checked
 
 Elementwise = Callable[[Float[Array, "*shape"]], Float[Array, "*shape"]]
@@ -96,7 +98,11 @@ def gaussian_mean(
     variance = jnp.asarray(variance, dtype=float)
     deviation = jnp.sqrt(variance)
     breaks = panel_breaks(jnp.zeros_like(variance), deviation, kinks, panels, reach)
-    at_zero = f(jnp.zeros_like(variance))
+    at_zero = call("f", f, jnp.zeros_like(variance))
+    if shape_of(at_zero) not in ((), variance.shape) or dtype_kind(at_zero) not in "fiubV":
+        raise UserError(
+            f"f must act on each number, shape {variance.shape}, got {shown(at_zero)}; try jnp.tanh"
+        )
 
     def rule(order):
         x, weights = panel_rule(breaks, order)

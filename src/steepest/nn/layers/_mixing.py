@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array
 
 from steepest.core.errors import UserError
+from steepest.core.given import numbers
 from steepest.core.signatures import checked
 from steepest.nn.layers._layer import Layer, Part, Scheme, Signal, need_space, without_weights
 from steepest.nn.layers._masks import Mask, behind_matrix
@@ -65,7 +66,8 @@ def aggregate(matrix: Any) -> Aggregate:
     >>> len(aggregate(ring / 2).matrix)
     4
     """
-    dense = np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix, float)
+    entries = matrix.toarray() if hasattr(matrix, "toarray") else matrix
+    dense = np.asarray(numbers("matrix", entries), float)
     if dense.ndim != 2 or not dense.size or not np.isfinite(dense).all():
         raise UserError(
             f"aggregate needs a matrix of finite numbers, outputs by positions, got shape {dense.shape}"

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from scipy.special import betainc, gammaln
 
 from steepest.core.errors import UserError
+from steepest.core.fields import Count
 from steepest.core.signatures import checked
 from steepest.nn.types import Values
 
@@ -142,7 +143,7 @@ class Barron:
 
 
 @checked
-def barron(dimension: int, scale: float = 0.5) -> Barron:
+def barron(dimension: Count, scale: float = 0.5) -> Barron:
     """Return f(x) = exp(−‖x‖²/2s²) − 1 on the unit ball with Barron's law of steps.
 
     Args:

@@ -107,6 +107,8 @@ def semidefinite_root(covariance: Float[Array, "m m"]) -> Float[Array, "m m"]:
     >>> semidefinite_root(jnp.ones((2, 2))).tolist()
     [[1.0, 0.0], [1.0, 0.0]]
     """
+    if not jnp.issubdtype(covariance.dtype, jnp.floating):
+        covariance = jnp.asarray(covariance, float)
     root = jnp.zeros_like(covariance)
     for j in range(covariance.shape[0]):
         column = covariance[:, j] - root @ root[j]

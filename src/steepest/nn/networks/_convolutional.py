@@ -5,12 +5,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
 from steepest.core.errors import UserError
+from steepest.core.fields import Count
 from steepest.core.signatures import checked
 from steepest.nn.types import Key, Network
 
 
 @checked
-def convolutional(dimension: int, depth: int = 2, scale: ArrayLike = 1.0) -> Network:
+def convolutional(dimension: Count, depth: int = 2, scale: ArrayLike = 1.0) -> Network:
     """Build ``f(x) = ⟨β, x⟩`` with β the circular convolution of L filters, each as wide as the input.
 
     Parameters are the filters, an array of shape ``(L, d)``, with Gaussian entries of variance ``scale²/d`` at the

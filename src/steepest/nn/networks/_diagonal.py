@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
 from steepest.core.errors import UserError
+from steepest.core.fields import Count
 from steepest.core.signatures import checked
 from steepest.nn.types import Key, Network
 
@@ -19,7 +20,7 @@ class DiagonalParams(NamedTuple):
 
 @checked
 def diagonal(
-    dimension: int,
+    dimension: Count,
     scale: ArrayLike = 1.0,
     shape: Float[ArrayLike, " d"] | None = None,
     depth: int = 2,

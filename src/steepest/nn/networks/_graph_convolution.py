@@ -7,6 +7,7 @@ from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Float
 
 from steepest.core.errors import UserError
+from steepest.core.fields import Count
 from steepest.core.signatures import checked
 from steepest.nn.activations import Activation, Elementwise
 from steepest.nn.activations import activation as activation_of
@@ -16,8 +17,8 @@ from steepest.nn.types import Key, Network
 @checked
 def graph_convolution(
     walk: ArrayLike,
-    dimension: int,
-    width: int,
+    dimension: Count,
+    width: Count,
     depth: int,
     activation: str | Elementwise | Activation = "relu",
 ) -> Network:

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from steepest.core.errors import UserError
+from steepest.core.fields import Count
 from steepest.core.signatures import checked
 from steepest.nn.activations import activation as activation_of
 from steepest.nn.types import Key, Params, Values
@@ -58,8 +59,8 @@ class GraphNetwork(NamedTuple):
 
 @checked
 def message_passing(
-    dimension: int,
-    width: int,
+    dimension: Count,
+    width: Count,
     depth: int,
     aggregate: Aggregate = "sum",
     readout: Aggregate | None = None,

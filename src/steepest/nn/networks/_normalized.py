@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
 from steepest.core.errors import UserError
+from steepest.core.fields import Count
 from steepest.core.signatures import checked
 from steepest.nn.networks._two_layer import two_layer
 from steepest.nn.types import Key, Network
@@ -27,7 +28,7 @@ class NormalizedNeurons(NamedTuple):
 
 @checked
 def normalized_two_layer(
-    dimension: int, width: int, *, scale: ArrayLike = 1.0, norm: ArrayLike = 1.0
+    dimension: Count, width: Count, *, scale: ArrayLike = 1.0, norm: ArrayLike = 1.0
 ) -> Network:
     """Build f(x) = Σ_j a_j b_j ReLU(⟨v_j, x⟩) / ‖v_j‖, an idealized batch normalization of the inner layer.
 

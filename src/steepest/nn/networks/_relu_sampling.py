@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from steepest.core.errors import UserError
+from steepest.core.fields import Count
 from steepest.core.signatures import checked
 from steepest.nn.networks._relu_paths import KURTOSIS, check_law, check_widths
 from steepest.nn.types import Key
@@ -36,7 +37,7 @@ class Columns(NamedTuple):
 @checked
 def sample_columns(
     key: Key,
-    networks: int,
+    networks: Count,
     widths: Sequence[int],
     x: Float[Array, " n_0"],
     law: str = "gaussian",
@@ -223,7 +224,7 @@ def _draw(key: Key, shape: tuple[int, ...], law: Array, dtype) -> Array:
 
 @checked
 def sample_ntk(
-    key: Key, networks: int, widths: Sequence[int], x: Float[Array, " n_0"]
+    key: Key, networks: Count, widths: Sequence[int], x: Float[Array, " n_0"]
 ) -> Float[Array, " networks"]:
     """Sample Θ(x, x) of many random ReLU networks with one output, Gaussian weights and real gates.
 

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from steepest.core.errors import UserError
+from steepest.core.fields import Count
 from steepest.core.signatures import checked
 from steepest.nn.types import Key, Network, Values
 
@@ -32,7 +33,7 @@ class ResidualBlocks(NamedTuple):
 
 
 @checked
-def residual(d: int, blocks: int, hidden: int = 1) -> Network:
+def residual(d: Count, blocks: Count, hidden: Count = 1) -> Network:
     """Build a ReLU network of residual blocks with a scalar output: ``x ← x + V σ(U x + b)``, then ``⟨w, x⟩ + c``.
 
     The signal keeps its d dimensions through the blocks, and each block bends it along ``hidden`` hyperplanes: one

@@ -9,6 +9,7 @@ from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Float
 
 from steepest.core.errors import UserError
+from steepest.core.fields import Count
 from steepest.core.signatures import checked
 from steepest.nn.types import Key, Network
 
@@ -27,7 +28,7 @@ class Neurons(NamedTuple):
 
 @checked
 def two_layer(
-    dimension: int, width: int, *, scale: ArrayLike = 1.0, power: float | Array = 1.0
+    dimension: Count, width: Count, *, scale: ArrayLike = 1.0, power: float | Array = 1.0
 ) -> Network:
     """Build f(x) = Σ_j v_j σ(⟨w_j, x⟩)^p / ‖w_j‖^(p−1) with σ = ReLU: homogeneous of degree two for every p.
 

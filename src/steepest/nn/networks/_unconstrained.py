@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from steepest.core.errors import UserError
+from steepest.core.fields import Count
 from steepest.core.signatures import checked
 from steepest.nn.types import Network, Risk
 
@@ -51,7 +52,7 @@ class UnconstrainedMinimum(NamedTuple):
 
 @checked
 def unconstrained_minimum(
-    classes: int,
+    classes: Count,
     per_class: int,
     decay_w: float,
     decay_h: float,
@@ -115,7 +116,7 @@ def unconstrained_minimum(
 
 
 @checked
-def unconstrained(classes: int, dimension: int, examples: int, scale: float = 1.0) -> Network:
+def unconstrained(classes: Count, dimension: Count, examples: Count, scale: float = 1.0) -> Network:
     """Build the unconstrained features model: its input is the *number* of an example, its output W h_i.
 
     Parameters are ``{"w": (C, p), "h": (N, p)}``, drawn from N(0, scale²/p).
