@@ -11,7 +11,7 @@ import optax
 from jaxtyping import Array, Bool, Float, Int
 
 from steepest.core.errors import UserError
-from steepest.core.given import number
+from steepest.core.given import call, number
 from steepest.core.signatures import checked
 from steepest.nn.types import Key, Params, Risk
 
@@ -79,7 +79,8 @@ def descend(
     [1.5, 0.735, 0.36]
     """
     marks = schedule(steps, record)
-    observers = {"risk": risk, **(observe or {})}
+    recorded = lambda w: number("risk", call("risk", risk, w))
+    observers = {"risk": recorded, **(observe or {})}
     if stochastic is None:
         followed = lambda i: risk
     elif key is None:
@@ -117,7 +118,6 @@ def _record(
         return {name: observer(params) for name, observer in observers.items()}
 
     shapes = jax.eval_shape(look, state[0])
-    number("risk", shapes["risk"])
     blank = jax.tree.map(lambda s: jnp.full(s.shape, _blank(s.dtype), s.dtype), shapes)
 
     def advance(carry: tuple, mark: Array) -> tuple:

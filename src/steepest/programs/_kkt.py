@@ -9,7 +9,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int
 
 from steepest.core.errors import UserError
-from steepest.core.given import call
+from steepest.core.given import call, numbers
 from steepest.core.signatures import checked
 from steepest.nn.types import Params
 
@@ -79,7 +79,7 @@ def kkt_residuals(
     with jax.enable_x64(True):
         params = jax.tree.map(lambda leaf: np.asarray(leaf, dtype=float), params)
         flat, restore = ravel_pytree(params)
-        u = call("margins", margins, restore(flat))
+        u = numbers("what margins returns", call("margins", margins, restore(flat)))
         slopes = jax.jacrev(lambda theta: margins(restore(theta)))(flat)
     return kkt_from_gradients(flat, u, slopes, degree)
 
