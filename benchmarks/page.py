@@ -46,6 +46,7 @@ ORDER = (
     "watch",
     "warnings",
     "divergence",
+    "wrong_calls",
     "mutants",
     "forms",
 )

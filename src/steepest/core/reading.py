@@ -2,7 +2,25 @@
 
 import os
 import stat
+import zipfile
 from pathlib import Path
+
+DAMAGE = (
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    IndexError,
+    EOFError,
+    MemoryError,
+    RuntimeError,  # of JSON that is nested too deeply, and of archives that say they are encrypted
+    AssertionError,
+    SyntaxError,  # NumPy's, of a header that is no literal
+    zipfile.BadZipFile,
+    zipfile.LargeZipFile,
+)
+"""What reading a damaged file may raise."""
 
 
 def check_regular(path: str | Path) -> None:

@@ -6,7 +6,6 @@ files checks them (:mod:`steepest.engine.store`). Nothing here imports NumPy or 
 
 import json
 import warnings
-import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -15,7 +14,7 @@ from typing import Any
 
 from steepest.cache import Table, file_state
 from steepest.catalogue import is_name
-from steepest.core.reading import read_text
+from steepest.core.reading import DAMAGE, read_text
 from steepest.core.records import canonical_digest
 from steepest.core.words import Verdict
 
@@ -24,20 +23,6 @@ FORMAT = 3
 """Of the files; results of another format are outdated."""
 LARGEST = 2**31
 """Bytes of arrays beyond which a file is not one of ours."""
-DAMAGE = (
-    OSError,
-    ValueError,
-    KeyError,
-    TypeError,
-    AttributeError,
-    IndexError,
-    EOFError,
-    MemoryError,
-    RuntimeError,  # zipfile's, of an archive that says it is encrypted or compressed in an unknown way
-    zipfile.BadZipFile,
-    zipfile.LargeZipFile,
-)
-"""What reading a damaged file may raise."""
 TEXTS = {
     "": "claim reason preset command observed_at judged_at",
     "about": "says explanation experiment kind statement source chapter origin target precision",

@@ -11,6 +11,7 @@ from scipy.integrate import cumulative_simpson, simpson
 
 from steepest.core.compiling import compile_quickly
 from steepest.core.errors import UserError
+from steepest.core.given import call, number
 from steepest.core.signatures import checked
 from steepest.nn.types import Values
 
@@ -152,7 +153,7 @@ def _derivatives(f: Callable[[Array], Array]) -> Callable[[Array], tuple[Any, ..
     """Return value, gradient, Hessian and, on the line, third and fourth derivative of a function."""
 
     def at(x: Array) -> tuple[Any, ...]:
-        lower = (f(x), jax.grad(f)(x), jax.hessian(f)(x))
+        lower = (number("f", call("f", f, x)), jax.grad(f)(x), jax.hessian(f)(x))
         if x.size > 1:
             return (*lower, jnp.nan, jnp.nan)
         along = lambda t: f(jnp.reshape(t, x.shape))

@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from steepest.core.signatures import checked
 
@@ -68,7 +68,7 @@ def mean_square_of_adam(moments: Moments, beta1: Any, beta2: Any, step: int) -> 
 
 
 @checked
-def spread_of_second_moment(beta2: Any, step: int) -> Any:
+def spread_of_second_moment(beta2: ArrayLike, step: int) -> Any:
     """Return Σ b_k², the variance of v over that of g²."""
     gone = beta2**step
     return (1 - beta2) / (1 + beta2) * (1 + gone) / (1 - gone)

@@ -7,7 +7,6 @@ manifest's description of the network, with activations by their names, is enoug
 import hashlib
 import json
 import os
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
@@ -18,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
-from steepest.core.reading import check_regular, read_text
+from steepest.core.reading import DAMAGE, check_regular, read_text
 from steepest.core.records import canonical_digest
 from steepest.core.writing import remove, temporary
 from steepest.kernels._gram import Masks, blocks, evaluator
@@ -38,21 +37,6 @@ from steepest.nn.networks import Limit
 
 MANIFEST = "manifest.json"
 TABLE = "table.npz"
-UNREADABLE = (
-    OSError,
-    ValueError,
-    KeyError,
-    TypeError,
-    AttributeError,
-    IndexError,
-    EOFError,
-    MemoryError,
-    RuntimeError,  # of JSON that is nested too deeply, and of archives that say they are encrypted
-    AssertionError,
-    SyntaxError,  # NumPy's, of a header that is no literal
-    zipfile.BadZipFile,
-)
-"""What reading a damaged file of a folder may raise."""
 ROWS = 4096  # of the inputs, at a time
 
 
@@ -96,7 +80,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """Read it; one of an earlier version has no checksum.
 
     Raises:
-        one of ``UNREADABLE``: it is missing or damaged.
+        one of ``DAMAGE``: it is missing or damaged.
     """
     manifest = json.loads(read_text(folder / MANIFEST))
     digest = manifest.pop("digest", None)
@@ -164,7 +148,7 @@ def way_trouble(folder: Path) -> str | None:
         load_way(folder)
     except FileNotFoundError:
         return ""
-    except UNREADABLE as trouble:
+    except DAMAGE as trouble:
         return str(trouble) or type(trouble).__name__
     return None
 
@@ -177,7 +161,7 @@ def inputs_trouble(path: Path, wanted: NDArray) -> str | None:
         same = digest(stored) == digest(wanted)
     except FileNotFoundError:
         return ""
-    except UNREADABLE as trouble:
+    except DAMAGE as trouble:
         return str(trouble) or type(trouble).__name__
     return None if same else "its checksum is another"
 

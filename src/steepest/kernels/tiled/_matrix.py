@@ -19,9 +19,9 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
-from steepest.core.reading import check_regular
+from steepest.core.reading import DAMAGE, check_regular
 from steepest.kernels._gram import blocks
-from steepest.kernels.tiled._files import MANIFEST, UNREADABLE, load_way, read_manifest, written
+from steepest.kernels.tiled._files import MANIFEST, load_way, read_manifest, written
 
 TILES = "tiles"
 ARRAYS = ("x", "other", "mask", "other_mask")
@@ -70,7 +70,7 @@ class TiledGram:
         """
         try:
             return load_way(self.folder).error
-        except UNREADABLE as trouble:
+        except DAMAGE as trouble:
             raise UserError(
                 f"the way to the kernels in {self.folder} is damaged ({trouble}); call tiled_gram again to repair it"
             ) from None
@@ -137,7 +137,7 @@ class TiledGram:
             raise UserError(
                 f"tile ({i}, {j}) of the Gram matrix in {self.folder} is missing; {again}"
             ) from None
-        except UNREADABLE as trouble:
+        except DAMAGE as trouble:
             raise UserError(f"the tile {path} is damaged ({trouble}); {again}") from None
         shape = (
             len(self.kernels),
@@ -292,7 +292,7 @@ def open_tiled(folder: str | os.PathLike) -> TiledGram:
         raise UserError(
             f"{folder} holds no Gram matrix here (no {MANIFEST}); make one with tiled_gram"
         ) from None
-    except UNREADABLE as trouble:
+    except DAMAGE as trouble:
         raise UserError(
             f"{folder / MANIFEST} is not readable ({trouble}); delete the folder and start again"
         ) from None
