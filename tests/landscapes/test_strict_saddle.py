@@ -67,3 +67,11 @@ def test_several_points_are_those_one_by_one():
 def test_a_point_that_is_not_finite_is_one_sentence():
     with pytest.raises(UserError, match="not finite"):
         strict_saddle(lambda x: jnp.log(x).sum(), jnp.zeros(2))
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_parameters_of_single_precision_in_a_process_of_double(dense):
+    """A quadratic form has its eigenvalues in both; single precision keeps seven digits of them."""
+    risk = lambda x: x[0] ** 2 - 3 * x[1] ** 2
+    found = strict_saddle(risk, jnp.zeros(2, jnp.float32), dense=dense)
+    assert found.lowest == pytest.approx(-6, rel=1e-6)

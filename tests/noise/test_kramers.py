@@ -77,3 +77,10 @@ def test_bad_input_is_refused():
         passage_time(well, 1.0, -1.0, 1.0, 0.0)
     with pytest.raises(UserError, match="vanish at the far end"):
         passage_time(well, 1.0, -1.0, 1.0, -1.5)
+
+
+@pytest.mark.parametrize("saddle", [[0.0, 0.0], [[0.0]], 0.0])
+def test_a_saddle_of_another_shape_is_refused(saddle):
+    minimum = [-1.0] if saddle != [[0.0]] else [[-1.0]]
+    with pytest.raises(UserError, match=r"one shape \(d,\)"):
+        kramers(lambda x: ((x**2 - 1) ** 2).sum() / 4, np.array(minimum), np.array(saddle), 8.0)

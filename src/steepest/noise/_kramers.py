@@ -65,7 +65,13 @@ def kramers(
     """
     if not (np.isfinite(beta) and beta > 0):
         raise UserError(f"kramers: expected an inverse temperature β above zero, got {beta}")
-    ends = jnp.asarray(np.stack([np.asarray(minimum, float), np.asarray(saddle, float)]))
+    places = [np.asarray(minimum, float), np.asarray(saddle, float)]
+    if places[0].shape != places[1].shape or places[0].ndim > 1:
+        raise UserError(
+            f"kramers: expected a minimum and a saddle that are both numbers or of one shape (d,), got "
+            f"{places[0].shape} and {places[1].shape}; try minimum=-1.0, saddle=0.0"
+        )
+    ends = jnp.asarray(np.stack(places))
     derivatives = compile_quickly(lambda x: jax.vmap(_derivatives(f))(x))(ends)
     value, slope, hessian, third, fourth = (np.asarray(part, float) for part in derivatives)
     size = max(1, ends[0].size)
