@@ -1,10 +1,12 @@
 """Whether a signal at a random moment stops every long command: none lost, nothing left, and the next call as ever.
 
-Each command runs undisturbed once, and then again and again in an empty folder, and gets SIGINT, SIGTERM, SIGHUP or
-SIGKILL at a random moment, or its worker gets SIGTERM. *Early* are signals that arrive before Python has read the
-command, or while it shuts down: they end the process by themselves. *Lost* are those after which it went on, *other*
-those that ended it with another exit code. *Left* counts temporary names and processes that outlive it by two seconds.
-*Next* counts the next calls, in the same folder, that gave what the undisturbed one had given.
+Each command runs undisturbed twice, and then again and again in a new folder (empty, or with results where it shows
+some), and gets SIGINT, SIGTERM, SIGHUP or SIGKILL at a random moment, or its worker gets SIGTERM. *Early* are signals
+that arrive before Python has read the command, or while it shuts down: they end the process by themselves. *Lost* are
+those after which it went on, *other* those that ended it with another exit code. *Left* counts temporary names and
+processes that outlive it by two seconds. *Next* counts the next calls, in the same folder, that gave what the
+undisturbed one had given: every file but figures, and of an atlas or a book also every page. A notebook that is there
+is not written again, and is compared as it is.
 
     python benchmarks/signals/run.py [--only WORD] [--signals 60] [--kill] [--worker] [--next 5] [--json FILE]
 """
@@ -60,6 +62,14 @@ COMMANDS = {
     "atlas": ["atlas"],
     "book": ["book", "--now"],
 }
+PREPARING = (
+    ["run", *CHEAP, "--preset", "tiny"],
+    ["run", "representer"],
+    ["sweep", "catapult", "--over", "multiple=1,3", "--over", "width=8,16", "--on", "here"],
+    ["trials", "representer", "--preset", "tiny", "--seeds", "4", "--settings", "0"],
+)
+SHOWING = ("atlas", "book")
+"""Commands that show results, and begin in a folder where the calls above were made."""
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 SENTENCE = "steepest: stopped; what is finished is kept"
@@ -100,17 +110,18 @@ def without_times(value: Any) -> Any:
     return [without_times(inner) for inner in value] if isinstance(value, list) else value
 
 
-def contents(place: Path, out: str) -> str:
+def contents(place: Path, out: str, pages: bool) -> str:
     """Return a digest of what a command has written, whatever the time was."""
     digest = hashlib.sha256()
+    left_out = (".pickle",) if pages else (".svg", ".html", ".pickle")
     for path in sorted(place.rglob("*")):
-        if not path.is_file() or path.suffix in (".svg", ".html", ".pickle"):
+        if not path.is_file() or path.suffix in left_out:
             continue
         digest.update(str(path.relative_to(place)).encode())
         data = path.read_bytes()
         if path.suffix == ".json" and path.name != "drawn.json":
             data = json.dumps(without_times(json.loads(data)), sort_keys=True).encode()
-        if path.suffix in (".json", ".ipynb", ".csv"):
+        if pages or path.suffix in (".json", ".ipynb", ".csv"):
             digest.update(data)
     digest.update(re.sub(r"[0-9.]+ s\b|\"seconds\": [0-9.]+|\d+\.\d+", "", out).encode())
     return digest.hexdigest()
@@ -202,19 +213,26 @@ def one(
 def tried(name: str, options: argparse.Namespace, work: Path, draw: random.Random) -> dict:
     """Try a command at many moments."""
     words = COMMANDS[name]
-    cache = work / "cache"
+    cache = options.cache or work / "cache"
     place = work / "place"
+    prepared = work / "prepared"
+    prepared.mkdir()
+    for call in PREPARING if name in SHOWING else ():
+        started(call, prepared, cache).communicate()
+
+    def written(out: str) -> str:  # other commands than measure say what was stored already
+        return contents(place, out * (name == "measure"), name in SHOWING)
+
+    wanted = []
     for _ in range(2):  # the first one fills the cache of compiled programs
-        shutil.rmtree(place, ignore_errors=True)
-        place.mkdir()
+        renew(place, prepared)
         start = time.monotonic()
         out, _ = started(words, place, cache).communicate()
         whole = time.monotonic() - start
-        wanted = contents(place, out * (name == "measure"))  # others say what was stored already
+        wanted.append(written(out))
     seen = []
     for count in range(options.signals):
-        shutil.rmtree(place, ignore_errors=True)
-        place.mkdir()
+        renew(place, prepared)
         number = SIGNALS[count % 3]
         if options.kill:
             number = signal.SIGKILL
@@ -222,19 +240,28 @@ def tried(name: str, options: argparse.Namespace, work: Path, draw: random.Rando
         record = one(
             words, place, cache, signal.SIGTERM if options.worker else number, after, options.worker
         )
-        again = options.next and count % options.next == 0 and whole < LONGEST
-        if again and record["fate"] != "over" and not list(place.glob("*.ipynb")):
-            after_it = started(words, place, cache)
-            out, _ = after_it.communicate()
-            record["next"] = contents(place, out * (name == "measure")) == wanted
-            record["left after next"] = left(place, after_it.pid)
+        again = options.next and count % options.next == 0
+        if again and record["fate"] != "over":
+            out = ""
+            if not list(place.glob("*.ipynb")):
+                after_it = started(words, place, cache)
+                out, _ = after_it.communicate()
+                record["left after next"] = left(place, after_it.pid)
+            record["next"] = written(out) == wanted[1]
         seen.append(record)
     return {
         "command": name,
         "seconds": round(whole, 2),
+        "undisturbed ones alike": wanted[0] == wanted[1],
         **counted(seen),
         "odd": [one for one in seen if one.get("said")],
     }
+
+
+def renew(place: Path, prepared: Path) -> None:
+    """Let a command begin anew."""
+    shutil.rmtree(place, ignore_errors=True)
+    shutil.copytree(prepared, place)
 
 
 def counted(seen: list[dict]) -> dict:
@@ -262,9 +289,11 @@ def main() -> None:
     parser.add_argument("--kill", action="store_true", help="SIGKILL instead")
     parser.add_argument("--worker", action="store_true", help="SIGTERM to a worker")
     parser.add_argument("--next", type=int, default=5, help="call again after every n-th; 0 never")
+    parser.add_argument("--seed", type=int, default=7, help="of the moments")
+    parser.add_argument("--cache", type=Path, help="of compiled programs (default: a new one)")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    draw = random.Random(7)
+    draw = random.Random(options.seed)
     lines = []
     for name in COMMANDS:
         if options.only == name or (options.only not in COMMANDS and options.only in name):

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from steepest.cache import Table, file_state
 from steepest.core.errors import UserError
 from steepest.core.hints import near
+from steepest.core.reading import read_bytes, read_text
 from steepest.files import import_file, raised, where
 
 if TYPE_CHECKING:
@@ -233,14 +234,14 @@ def _imported() -> Table:
 
 def _digest(path: Path) -> str:
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        return hashlib.sha256(read_bytes(path)).hexdigest()
     except OSError:
         return ""
 
 
 def first_sentence(path: Path) -> str:
     """Return the first paragraph of a file's docstring, on one line; empty where there is none."""
-    text = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
+    text = ast.get_docstring(ast.parse(read_text(path))) or ""
     return text.split("\n\n")[0].replace("\n", " ")
 
 

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from steepest.core.errors import UserError
+from steepest.core.reading import check_regular, read_bytes
 
 
 def import_file(path: Path, *, anew: bool = False) -> ModuleType:
@@ -38,6 +39,7 @@ def import_file(path: Path, *, anew: bool = False) -> ModuleType:
     sys.modules[name] = module  # dataclasses look their module up
     try:
         with _neighbours(path.parent) as names:
+            check_regular(path)
             sources = {path: _digest(path)}
             spec.loader.exec_module(module)
             sources |= {source: _digest(source) for source in _loaded(names).values()}
@@ -131,7 +133,7 @@ def _changed(module: ModuleType) -> bool:
 
 def _digest(source: Path) -> str:
     try:
-        return hashlib.sha256(source.read_bytes()).hexdigest()
+        return hashlib.sha256(read_bytes(source)).hexdigest()
     except OSError:
         return ""
 

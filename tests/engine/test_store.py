@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from steepest.core import writing
 from steepest.core.errors import UserError
 from steepest.core.records import canonical_digest
 from steepest.engine import store as storing
@@ -370,7 +371,7 @@ def test_a_full_disk_is_said_and_leaves_nothing_behind(store, monkeypatch, stage
     places = {
         "arrays": "numpy.savez",
         "panels": "pathlib.Path.write_text",
-        "rename": "steepest.engine.store.os.rename",
+        "rename": "steepest.core.writing.os.rename",
     }
     with monkeypatch.context() as patch:
         patch.setattr(places[stage], full)
@@ -394,7 +395,7 @@ def test_a_result_that_cannot_be_moved_into_place_keeps_the_old_one(store, monke
         honest(source, target)
 
     with monkeypatch.context() as patch:
-        patch.setattr(storing.os, "rename", second_fails)
+        patch.setattr(writing.os, "rename", second_fails)
         with pytest.raises(UserError, match="Input/output error"):
             store.save(replace(first, seconds=9.0), Question.of(first))
     assert [p.name for p in path.parent.iterdir()] == [path.name]
@@ -430,8 +431,8 @@ def test_another_process_that_was_quicker_keeps_its_folder(tmp_path, monkeypatch
         else:
             honest(source, target)
 
-    monkeypatch.setattr(storing.os, "rename", raced)
-    assert storing.move_into_place(ours, final) == final
+    monkeypatch.setattr(writing.os, "rename", raced)
+    assert writing.move_into_place(ours, final) == final
     assert [path.name for path in tmp_path.iterdir()] == ["final"]
     assert [path.name for path in final.iterdir()] == ["theirs"]
 

@@ -2,6 +2,7 @@
 
 import ast
 import keyword
+import os
 from collections.abc import Callable, Iterator
 from importlib import resources
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 from steepest import catalogue
 from steepest.core.errors import UserError
+from steepest.core.writing import move_where_nothing_is, remove_leftovers_of, temporary
 
 
 def write_template(target: str) -> Path:
@@ -31,7 +33,7 @@ def write_template(target: str) -> Path:
     if name in catalogue.catalogue():
         origin = catalogue.catalogue()[name].origin
         raise UserError(f"there is a claim {name!r} in {origin} already; choose another name")
-    if path.exists():
+    if os.path.lexists(path):
         raise UserError(f"{path} is there already and was not touched; choose another name")
     if not path.absolute().parent.is_dir():
         raise UserError(f"there is no folder {path.parent}; make it first")
@@ -42,7 +44,14 @@ def write_template(target: str) -> Path:
             f"the class of {name!r} would be called {title}, which means something else in its file; try my-{name}"
         )
     try:
-        path.write_text(text.replace("class Template", f"class {title}"), "utf-8")
+        remove_leftovers_of(path)
+        with temporary(path) as fresh:
+            fresh.write_text(text.replace("class Template", f"class {title}"), "utf-8")
+            move_where_nothing_is(fresh, path)
+    except FileExistsError:
+        raise UserError(
+            f"{path} is there already and was not touched; choose another name"
+        ) from None
     except OSError as trouble:
         raise UserError(
             f"cannot write {path} ({trouble.strerror}); choose another folder"

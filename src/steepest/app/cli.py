@@ -552,7 +552,7 @@ def _measure(known: argparse.Namespace, words: Sequence[str]) -> int:
     if known.page is not None:
         from steepest.site.pages import report_page
 
-        say_page(report_page(report, known.page), known.json)
+        _write_page(lambda: report_page(report, known.page), known.json)
     return 0
 
 
@@ -604,7 +604,7 @@ def _compare(known: argparse.Namespace) -> int:
     if known.page is not None:
         from steepest.site.pages import comparison_page
 
-        say_page(comparison_page(comparison, known.page), known.json)
+        _write_page(lambda: comparison_page(comparison, known.page), known.json)
     return 0
 
 
@@ -624,8 +624,17 @@ def _watch(known: argparse.Namespace, words: Sequence[str]) -> int:
 
         if is_same_file(known.log, known.page):
             raise UserError(f"--page {known.page} is the log itself; choose another file")
-        say_page(training_page(run, known.page), known.json)
+        _write_page(lambda: training_page(run, known.page), known.json)
     return 0
+
+
+def _write_page(write: Callable[[], Path], as_json: bool) -> None:
+    """Write a page behind numbers that are on the screen already; where that fails they stand."""
+    from steepest.app.pictures import written_or_said
+
+    written = written_or_said("the page", write)
+    if written is not None:
+        say_page(written, as_json)
 
 
 def _check_page(page: Path | None) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from steepest.app.exercises import Exercise
 from steepest.catalogue import Entry
 from steepest.core.errors import UserError
+from steepest.core.writing import move_where_nothing_is, remove_leftovers_of, temporary
 from steepest.engine.run import about, ready
 from steepest.engine.store import Store
 from steepest.sources import Source, expand
@@ -49,8 +50,10 @@ def write_exercise(line: Entry, file: Path | None, results: Path) -> Path:
     where = Path(os.path.relpath(results, path.absolute().parent)).as_posix()
     text = json.dumps(notebook(task, target, where), indent=1, ensure_ascii=False) + "\n"
     try:
-        with path.open("x", encoding="utf-8") as stream:
-            stream.write(text)
+        remove_leftovers_of(path)
+        with temporary(path) as fresh:
+            fresh.write_text(text, "utf-8")
+            move_where_nothing_is(fresh, path)
     except FileExistsError:
         raise UserError(
             f"{path} is there already and was not touched; choose another name"

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from steepest.app.streams import say
 from steepest.core.errors import UserError
-from steepest.core.writing import temporary
+from steepest.core.writing import move_into_place, temporary
 from steepest.engine.results import Result
-from steepest.engine.store import Question, Store, move_into_place
+from steepest.engine.store import Question, Store
 
 
 def written_or_said(what: str, write: Callable[[], Path]) -> Path | None:

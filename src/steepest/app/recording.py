@@ -8,9 +8,8 @@ from steepest import record
 from steepest.catalogue import HERE
 from steepest.core.errors import UserError
 from steepest.core.records import plain
-from steepest.core.writing import temporary
+from steepest.core.writing import move_into_place, temporary
 from steepest.engine.rates import record_of
-from steepest.engine.store import move_into_place
 from steepest.engine.trials import TrialPlan, TrialRow, Trials
 
 PROJECT = Path(__file__).parents[3]

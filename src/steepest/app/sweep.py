@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from steepest.app.console import bar, styled, wide
 from steepest.app.sharding import read_shard
 from steepest.app.streams import say, tell_json
 from steepest.core.errors import UserError
+from steepest.core.writing import temporary
 from steepest.engine import sweeps
 from steepest.engine.workers import check_place
 
@@ -83,11 +84,31 @@ def _confirm(so_far: str) -> None:
         raise UserError(f"not started; {so_far}")
 
 
+def _export(write: Callable[[Path], Path], file: Path) -> None:
+    """Write a table, whole or not at all.
+
+    Raises:
+        UserError: a place that cannot be written.
+    """
+    if file.exists() and not file.is_file():  # such as /dev/stdout
+        write(file)
+        return
+    try:
+        with temporary(file) as fresh:
+            write(fresh)
+            os.replace(fresh, file)
+    except OSError as trouble:
+        reason = trouble.strerror or trouble
+        raise UserError(
+            f"cannot write the table {file} ({reason}); the points are kept, choose another place with --export"
+        ) from None
+
+
 def _report(result: sweeps.Sweep, known: Any) -> None:
     """Print the counts of verdicts and the ranges of quantities, or all of it as JSON."""
     if known.export is not None:
         write = result.to_parquet if known.export.suffix == ".parquet" else result.to_csv
-        write(known.export)
+        _export(write, known.export)
         _say(f"table: {known.export}")
     if known.json:
         record = {

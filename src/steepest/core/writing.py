@@ -5,8 +5,10 @@ what a neighbour is writing, whatever the clock says. What this process is writi
 ended where it stands leaves nothing either.
 """
 
+import hashlib
 import os
 import platform
+import re
 import shutil
 import stat
 import threading
@@ -23,7 +25,11 @@ except ImportError:  # of Windows: leftovers are told by their age there
 DAY = 86_400
 """Seconds after which what cannot be locked, as on some network disks, is taken for a killed run's."""
 NAMES = (".new-*-*", ".old-*-*", ".drawn.json-*")
+LONGEST = 150
+"""Bytes of a name beyond which a temporary one has its digest: systems allow 255."""
 _OPEN: set[Path] = set()
+_ASIDE: dict[Path, Path] = {}
+"""What was moved out of its place until another has taken it, and that place."""
 _SHARED: set[Path] = set()
 
 
@@ -38,8 +44,7 @@ def temporary(final: Path, folder: bool = False) -> Iterator[Path]:
     Raises:
         OSError: it cannot be made.
     """
-    of_this = f"{platform.node()}-{os.getpid()}-{threading.get_ident()}"
-    path = final.with_name(f".new-{final.name}-{of_this}")
+    path = _hidden("new", final)
     _OPEN.add(path)
     holder = -1
     try:
@@ -50,6 +55,18 @@ def temporary(final: Path, folder: bool = False) -> Iterator[Path]:
             os.close(holder)
         remove(path)
         _OPEN.discard(path)
+
+
+def _hidden(kind: str, final: Path) -> Path:
+    """Return a temporary name beside a path."""
+    return final.with_name(f"{_start(kind, final)}{os.getpid()}-{threading.get_ident()}")
+
+
+def _start(kind: str, final: Path) -> str:
+    """Return what all temporary names of a path begin with that are given on this machine."""
+    name = os.fsencode(final.name)
+    short = final.name if len(name) <= LONGEST else hashlib.sha256(name).hexdigest()[:16]
+    return f".{kind}-{short}-{platform.node()}-"
 
 
 def _made(path: Path, folder: bool) -> int:
@@ -83,6 +100,57 @@ def held(path: Path) -> Iterator[None]:
         os.close(holder)
 
 
+def move_into_place(fresh: Path, final: Path) -> Path:
+    """Put a finished file or folder in its place; what was there, a link too, is replaced and not followed.
+
+    Where that fails the old one comes back. Where another process was quicker its folder stays: it is the same answer.
+
+    Raises:
+        OSError: it cannot be moved.
+    """
+    try:
+        os.rename(fresh, final)
+        return final
+    except OSError:
+        if not os.path.lexists(final):
+            raise
+    stale = _hidden("old", final)
+    _ASIDE[stale] = final
+    try:
+        with held(final):
+            with suppress(FileNotFoundError):
+                os.rename(final, stale)
+            try:
+                os.rename(fresh, final)
+            except BaseException:  # a stop too
+                if not os.path.lexists(final):
+                    os.rename(stale, final)
+                    raise
+                remove(fresh)
+            remove(stale)
+    finally:
+        _ASIDE.pop(stale, None)
+    return final
+
+
+def move_where_nothing_is(fresh: Path, final: Path) -> Path:
+    """Put a finished file in a place that must be free, whoever takes it meanwhile.
+
+    Raises:
+        FileExistsError: something is there.
+        OSError: it cannot be moved.
+    """
+    try:
+        os.link(fresh, final)
+    except FileExistsError:
+        raise
+    except OSError:  # a disk without links
+        if os.path.lexists(final):
+            raise FileExistsError(final) from None
+        os.rename(fresh, final)
+    return final
+
+
 @contextmanager
 def shared(*folders: Path) -> Iterator[None]:
     """Remove the leftovers in folders that other processes of this command write to, when they have ended."""
@@ -97,6 +165,9 @@ def shared(*folders: Path) -> Iterator[None]:
 
 def abandon() -> None:
     """Remove everything that this process has begun to write, and what its workers left: it is about to end."""
+    for stale, final in list(_ASIDE.items()):
+        with suppress(OSError):
+            remove(stale) if os.path.lexists(final) else os.rename(stale, final)
     for path in list(_OPEN):
         with suppress(OSError):
             remove(path)
@@ -112,6 +183,15 @@ def remove_leftovers(parent: Path, below: bool = False) -> None:
     for leftover in [path for folder in ours for name in NAMES for path in folder.glob(name)]:
         with suppress(OSError):  # another process was quicker
             if _abandoned(leftover):
+                remove(leftover)
+
+
+def remove_leftovers_of(final: Path) -> None:
+    """Remove what killed runs left beside a path in a reader's own folder: names that only this program gives."""
+    forms = [re.compile(rf"{re.escape(_start(kind, final))}\d+-\d+") for kind in ("new", "old")]
+    with suppress(OSError):
+        for leftover in list(final.parent.iterdir()):
+            if any(form.fullmatch(leftover.name) for form in forms) and _abandoned(leftover):
                 remove(leftover)
 
 

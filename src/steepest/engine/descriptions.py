@@ -10,6 +10,7 @@ from typing import Any
 
 from steepest import catalogue
 from steepest.catalogue import Entry
+from steepest.core.reading import read_text
 from steepest.engine.fingerprint import Source, origin, read
 
 
@@ -93,7 +94,7 @@ class _NotLiteralError(Exception):
 
 
 def _from_source(entry: Entry) -> Description:
-    text = entry.path.read_text("utf-8")
+    text = read_text(entry.path)
     source = read(entry.module, entry.path)
     claim = _claim(source)
     values = _assigned(claim)

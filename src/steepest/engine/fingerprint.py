@@ -28,6 +28,7 @@ from typing import Any
 import steepest
 from steepest.cache import Table
 from steepest.catalogue import Entry, catalogue
+from steepest.core.reading import read_text
 
 ROOT = Path(steepest.__file__).parent
 COMPUTING = ("jax", "jaxlib", "numpy")
@@ -206,7 +207,7 @@ class Source:
     def __init__(self, module: str, path: Path) -> None:
         self.module = module
         self.path = path
-        self.tree = _without_docstrings(ast.parse(path.read_text("utf-8")))
+        self.tree = _without_docstrings(ast.parse(read_text(path)))
         self._mentions: dict[ast.AST, Mentions] = {}
 
     @cached_property

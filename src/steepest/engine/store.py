@@ -6,10 +6,8 @@ all; checksums tell a damaged one, which is reported and never trusted. No pickl
 
 import hashlib
 import json
-import os
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +20,7 @@ from steepest.core.errors import UserError
 from steepest.core.panels import panels_from_json, panels_to_json
 from steepest.core.reading import read_bytes, read_text
 from steepest.core.records import canonical_digest
-from steepest.core.writing import held, remove, remove_leftovers, sync, temporary
+from steepest.core.writing import move_into_place, remove_leftovers, sync, temporary
 from steepest.engine.records import (
     DAMAGE,
     FORMAT,
@@ -64,9 +62,8 @@ class Store:
         """
         try:
             self.root.mkdir(parents=True, exist_ok=True)
-            probe = self.root / f".probe-{os.getpid()}"
-            probe.write_text("")
-            probe.unlink()
+            with temporary(self.root / "probe"):
+                pass
         except OSError as trouble:
             reason = trouble.strerror or trouble
             raise UserError(
@@ -231,32 +228,6 @@ def _arrays(path: Path, axes: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
             side, _, quantity = name.partition("/")
             sides.setdefault(side, {})[quantity] = (tuple(dims), arrays[name], unit)
     return sides
-
-
-def move_into_place(fresh: Path, final: Path) -> Path:
-    """Put a finished folder in its place; what was there, a file or a link too, is replaced and not followed.
-
-    Where that fails the old one comes back. Where another process was quicker its folder stays: it is the same answer.
-    """
-    try:
-        os.rename(fresh, final)
-        return final
-    except OSError:
-        if not os.path.lexists(final):
-            raise
-    stale = final.parent / f".old-{final.name}-{os.getpid()}"
-    with held(final):
-        with suppress(FileNotFoundError):
-            os.rename(final, stale)
-        try:
-            os.rename(fresh, final)
-        except BaseException:  # a stop too
-            if not os.path.lexists(final):
-                os.rename(stale, final)
-                raise
-            remove(fresh)
-        remove(stale)
-    return final
 
 
 def refuse_links(root: Path, *parts: str) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 from steepest.core import given
 from steepest.core.errors import UserError
 from steepest.core.panels import Panel, panels_from_json
+from steepest.core.reading import read_text
 from steepest.core.records import number as read_number
 
 if TYPE_CHECKING:
@@ -301,7 +302,9 @@ def read_report(file: str | Path) -> Report:
             f"there is no report {path}; write one with steepest measure … --json > {path}"
         )
     try:
-        record = json.loads(path.read_text("utf-8"))
+        record = json.loads(read_text(path))
+    except OSError as trouble:
+        raise UserError(f"cannot read the report {path} ({trouble.strerror or trouble})") from None
     except (ValueError, RecursionError) as trouble:
         raise UserError(
             f"{path} holds no JSON; write a report with steepest measure … --json > {path}"

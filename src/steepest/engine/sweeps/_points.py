@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from steepest.core.writing import remove_leftovers, temporary
-from steepest.engine.store import Damaged, move_into_place
+from steepest.core.writing import move_into_place, remove_leftovers, temporary
+from steepest.engine.store import Damaged
 
 FILE = "point.json"
 _HEAD = b'{"digest": "0123456789abcdef", "point": '

@@ -15,9 +15,9 @@ from steepest.core.errors import UserError
 from steepest.core.reading import read_text
 from steepest.core.records import canonical_digest
 from steepest.core.words import CRASHED
-from steepest.core.writing import remove_leftovers, temporary
+from steepest.core.writing import move_into_place, remove_leftovers, temporary
 from steepest.engine.fingerprint import everything
-from steepest.engine.store import DAMAGE, Damaged, Store, move_into_place, refuse_links
+from steepest.engine.store import DAMAGE, Damaged, Store, refuse_links
 from steepest.engine.sweeps._batch import Record, crashed
 from steepest.engine.sweeps._pieces import Pieces
 from steepest.engine.sweeps._plan import Plan

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from steepest import __version__
 from steepest.core.errors import UserError
-from steepest.core.reading import read_bytes
+from steepest.core.reading import check_regular, read_bytes
 from steepest.core.writing import remove_leftovers
 from steepest.kernels._gram import checked_inputs, fill, rows_of
 from steepest.kernels.connected._tabulated import TOLERANCE
@@ -152,7 +152,9 @@ class _Source:
         """Open inputs or a mask; None where the folder has none."""
         if name not in self.gram.arrays:
             return None
-        return np.load(self.gram.folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+        path = self.gram.folder / f"{name}.npy"
+        check_regular(path)
+        return np.load(path, mmap_mode="r", allow_pickle=False)
 
     def _block(self, down: bool, index: int) -> tuple[NDArray, ...]:
         part = (self.gram.rows if down else self.gram.columns)[index]

@@ -16,6 +16,7 @@ import numpy as np
 from steepest.core.errors import UserError, nearest
 from steepest.core.given import file as given_file
 from steepest.core.given import real
+from steepest.core.reading import check_regular
 from steepest.measurement._building import first_line
 from steepest.measurement._measure import (
     NOT_MEASURED,
@@ -504,6 +505,8 @@ class Monitor:
         """Return why the log cannot be written, which is said in the first call, before hours of training."""
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True)
+            if self.file.exists() and not self.file.is_char_device():  # such as /dev/null
+                check_regular(self.file)  # to open a pipe that nobody reads would never end
             with self.file.open("ab"):
                 return None
         except OSError as trouble:

@@ -15,6 +15,7 @@ from steepest.core.errors import UserError
 from steepest.core.fields import Count
 from steepest.core.given import key as random_keys
 from steepest.core.signatures import checked
+from steepest.core.reading import read_bytes
 from steepest.nn.data._dataset import Dataset
 from steepest.nn.types import Key
 
@@ -125,7 +126,10 @@ def cifar10(
         path = Path(folder) / name
         if not path.is_file():
             raise UserError(f"there is no file {path}; put the binary version of CIFAR-10 there")
-        raw = np.frombuffer(path.read_bytes(), np.uint8)
+        try:
+            raw = np.frombuffer(read_bytes(path), np.uint8)
+        except OSError as trouble:
+            raise UserError(f"{path} cannot be read ({trouble.strerror or trouble})") from None
         if raw.size == 0 or raw.size % row:
             raise UserError(
                 f"{path} is not a CIFAR-10 batch: its size {raw.size} is no multiple of {row} bytes"
@@ -278,7 +282,8 @@ def _idx(folder: Path, stem: str) -> np.ndarray:
             f"there is no file {folder / stem} (nor with .gz); put MNIST's idx files there"
         )
     try:
-        raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        raw = read_bytes(path)
+        raw = gzip.decompress(raw) if path.suffix == ".gz" else raw
     except (OSError, EOFError, zlib.error) as trouble:
         raise UserError(f"{path} cannot be read ({trouble}); fetch it again") from None
     axes = raw[3] if len(raw) > 3 and raw[:3] == b"\0\0\x08" else 0

@@ -16,6 +16,7 @@ from typing import Any
 
 import steepest
 from steepest.core.errors import UserError
+from steepest.core.writing import move_into_place
 from steepest.site import pages
 
 from ._documents import CLAIMS, write_claims, write_formulas, write_notebooks, write_works
@@ -93,32 +94,30 @@ def build(
     results = Path(results).absolute()
     out = Path(out).absolute()
     check(docs, results, out)
-    stage = out.parent / f".{out.name}-new-{os.getpid()}"
     try:
-        source = stage / "source"
-        shutil.copytree(docs, source)
-        for name, text in (extra or {}).items():
-            (source / name).parent.mkdir(parents=True, exist_ok=True)
-            (source / name).write_text(text, "utf-8")
-        write_claims(source)
-        write_formulas(source)
-        write_works(source)
-        write_notebooks(source)
-        if reference:
-            write_reference(source)
-        html = stage / "html"
-        warnings = _sphinx(source, html, stage / "doctrees", docs, results, execute)
-        write_slides(source, html, shelf(str(results)))
-        GALLERY.write(html)
-        _finish(html, results)
-        pages.replace_folder(html, out)
+        with pages.new_folder(out) as stage:
+            source = stage / "source"
+            shutil.copytree(docs, source)
+            for name, text in (extra or {}).items():
+                (source / name).parent.mkdir(parents=True, exist_ok=True)
+                (source / name).write_text(text, "utf-8")
+            write_claims(source)
+            write_formulas(source)
+            write_works(source)
+            write_notebooks(source)
+            if reference:
+                write_reference(source)
+            html = stage / "html"
+            warnings = _sphinx(source, html, stage / "doctrees", docs, results, execute)
+            write_slides(source, html, shelf(str(results)))
+            GALLERY.write(html)
+            _finish(html, results)
+            move_into_place(html, out)
     except OSError as trouble:
         reason = trouble.strerror or trouble
         raise UserError(
             f"cannot write the book to {out} ({reason}); choose another place with --out"
         ) from None
-    finally:
-        shutil.rmtree(stage, ignore_errors=True)
     return Book(out / "index.html", warnings)
 
 

@@ -8,8 +8,8 @@ from ._build import refuse as refuse
 from ._drawn import drawn as drawn
 from ._figures import standalone as standalone
 from ._folders import list_files as list_files
+from ._folders import new_folder as new_folder
 from ._folders import refuse_folder as refuse_folder
-from ._folders import replace_folder as replace_folder
 from ._formula import formula as formula
 from ._mathfont import MATH_FILE as MATH_FILE
 from ._mathfont import MATH_SHEET as MATH_SHEET

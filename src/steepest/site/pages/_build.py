@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from steepest.core.errors import UserError
+from steepest.core.reading import read_bytes, read_text
 from steepest.core.records import canonical_digest
+from steepest.core.writing import move_into_place
 from steepest.engine.fingerprint import everything
 
 from . import _diagrams, _hover, _mathfont, _pages
-from ._folders import list_files, refuse_folder, replace_folder
+from ._folders import list_files, new_folder, refuse_folder
 from ._runs import Run, entries, gather
 from ._style import stylesheet
 
@@ -31,6 +32,8 @@ MARKER = ".steepest-atlas"
 
 PAGES = ".pages.json"
 """Lies in every atlas and says what each page shows: the next atlas takes over the pages that would be the same."""
+LARGEST = 2**28
+"""Bytes of a file of an atlas; a larger one is none of ours."""
 SHOWN = ("result.json", "panels.json")
 """Files of a result that its page shows."""
 
@@ -61,18 +64,15 @@ def build(results: Path, out: Path, watch: Callable[[str], None] = lambda name: 
             f"there is no sound result in {results}; make some with `steepest run --out {results}`"
         )
     refuse(results, out)
-    fresh = out.parent / f".{out.name}-new-{os.getpid()}"
     try:
-        fresh.mkdir(parents=True)
-        _write(runs, sweeps, fresh, out, watch)
-        replace_folder(fresh, out)
+        with new_folder(out) as fresh:
+            _write(runs, sweeps, fresh, out, watch)
+            move_into_place(fresh, out)
     except OSError as trouble:
         reason = trouble.strerror or trouble
         raise UserError(
             f"cannot write the atlas to {out} ({reason}); choose another place with --out"
         ) from None
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
     return out / "index.html"
 
 
@@ -149,8 +149,8 @@ def _save_font(
 def _kept_font(path: Path, record: Any, shown: str) -> bytes | None:
     match record:
         case {"shows": str(shows), "bytes": str(digest)} if shows == shown:
-            with suppress(OSError):
-                font = path.read_bytes()
+            with suppress(OSError, ValueError):
+                font = read_bytes(path, LARGEST)
                 if hashlib.sha256(font).hexdigest() == digest:
                     return font
     return None
@@ -159,7 +159,7 @@ def _kept_font(path: Path, record: Any, shown: str) -> bytes | None:
 def _pages_of(atlas: Path) -> dict[str, Any]:
     """Return what an atlas says of its pages; nothing where that cannot be read."""
     try:
-        pages = json.loads((atlas / PAGES).read_text("utf-8"))
+        pages = json.loads(read_text(atlas / PAGES, LARGEST))
     except (OSError, ValueError, RecursionError):
         return {}
     return pages if isinstance(pages, dict) else {}
@@ -170,7 +170,7 @@ def _kept(page: Path, record: Any, shown: str) -> tuple[str, str] | None:
     match record:
         case {"shows": str(shows), "text": str(digest), "thumbnail": str(thumbnail)}:
             with suppress(OSError, ValueError):
-                text = page.read_text("utf-8")
+                text = read_text(page, LARGEST)
                 if shows == shown and _digest(text) == digest:
                     return text, thumbnail
     return None
@@ -185,9 +185,7 @@ def _digest_of(
 ) -> str:
     """Return a digest of all that the pages of one claim show, and of the code that shows it."""
     files = [
-        hashlib.sha256((run.folder / name).read_bytes()).hexdigest()
-        for run in runs
-        for name in SHOWN
+        hashlib.sha256(read_bytes(run.folder / name)).hexdigest() for run in runs for name in SHOWN
     ]
     pages = [(run.page, run.stale) for run in runs]
     sweeps = [asdict(diagram) for diagram in diagrams]

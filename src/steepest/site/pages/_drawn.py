@@ -1,7 +1,6 @@
 """The drawings of a result, made once and kept beside it: drawing takes longer than anything else on a page."""
 
 import json
-import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,13 +10,17 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from steepest.core.panels import Panel, panels_to_json
+from steepest.core.reading import read_text
 from steepest.core.records import canonical_digest
+from steepest.core.writing import move_into_place, temporary
 from steepest.site.drawing import page_svg, svg, thumbnail
 
 from ._figures import harmless
 
 ON_PAGES = "drawn.json"
 TO_TAKE = "taken.json"
+LARGEST = 2**28
+"""Bytes; more are no drawings of ours."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ def _kept(
     """Return what a file of the folder has if it is sound and of these panels and this code; else draw, and keep it."""
     asked = canonical_digest([panels_to_json(panels), _style()])
     try:
-        record = json.loads((folder / file).read_text("utf-8"))
+        record = json.loads(read_text(folder / file, LARGEST))
         sound = record.pop("digest") == canonical_digest(record)
         if sound and record["asked"] == asked and len(record["drawings"]) >= len(panels):
             for drawing in record["drawings"]:
@@ -65,10 +68,10 @@ def _kept(
         pass  # whatever is wrong with it, it is drawn again
     record = {"asked": asked, "drawings": draw()}
     text = json.dumps({**record, "digest": canonical_digest(record)})
-    with suppress(OSError):  # a folder that cannot be written costs time, not the page
-        temporary = folder / f".{file}-{os.getpid()}"
-        temporary.write_text(text, "utf-8")
-        os.replace(temporary, folder / file)
+    # a folder that cannot be written costs time, not the page
+    with suppress(OSError), temporary(folder / file) as fresh:
+        fresh.write_text(text, "utf-8")
+        move_into_place(fresh, folder / file)
     return tuple(record["drawings"])
 
 

@@ -1,10 +1,26 @@
 """A whole folder put in the place of another, which loses nothing that is not ours."""
 
 import os
-import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from steepest.core.errors import UserError
+from steepest.core.reading import read_bytes
+from steepest.core.writing import remove_leftovers_of, temporary
+
+
+@contextmanager
+def new_folder(out: Path) -> Iterator[Path]:
+    """Make a folder beside a place, to be filled and moved there; what is not moved is removed.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    out.parent.mkdir(parents=True, exist_ok=True)
+    remove_leftovers_of(out)
+    with temporary(out, folder=True) as fresh:
+        yield fresh
 
 
 def list_files(folder: Path, marker: str) -> None:
@@ -38,7 +54,7 @@ def refuse_folder(out: Path, marker: str, what: str, results: Path | None = None
         raise UserError(f"{out} is not a folder; choose another place for the {what} with --out")
     ours = []
     if (out / marker).is_file():
-        ours = (out / marker).read_text("utf-8", "replace").splitlines()
+        ours = read_bytes(out / marker).decode("utf-8", "replace").splitlines()
     files = sorted(
         str(path.relative_to(out))
         for path in out.rglob("*")
@@ -51,26 +67,3 @@ def refuse_folder(out: Path, marker: str, what: str, results: Path | None = None
         raise UserError(
             f"{out} {why} ({strange[0]}), and nothing in it was touched; choose another place with --out"
         )
-
-
-def replace_folder(fresh: Path, out: Path) -> None:
-    """Move a folder into place; what was there comes back if that fails, and goes if it does not.
-
-    Args:
-        fresh: the new folder, beside its place.
-        out: its place.
-
-    Raises:
-        OSError: it cannot be moved; then everything is as before.
-    """
-    if not out.exists():
-        os.rename(fresh, out)
-        return
-    stale = out.parent / f".{out.name}-old-{os.getpid()}"
-    os.rename(out, stale)
-    try:
-        os.rename(fresh, out)
-    except OSError:
-        os.rename(stale, out)
-        raise
-    shutil.rmtree(stale)

@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from steepest.core.errors import UserError
 from steepest.core.panels import Panel
+from steepest.core.writing import remove_leftovers_of, temporary
 from steepest.site.drawing import page_svg
 
 from . import _pages
@@ -88,19 +89,17 @@ def write_page(text: str, file: str | Path) -> Path:
         UserError: a place that cannot be written.
     """
     file = Path(file)
-    part = file.with_name(f".{file.name}-{os.getpid()}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(text, "utf-8")
-        os.replace(part, file)
+        remove_leftovers_of(file)
+        with temporary(file) as fresh:
+            fresh.write_text(text, "utf-8")
+            os.replace(fresh, file)
     except OSError as trouble:
         reason = trouble.strerror or trouble
         raise UserError(
             f"cannot write the page {file} ({reason}); choose another place with --page"
         ) from None
-    finally:
-        if part.is_file():
-            part.unlink()
     return file
 
 
