@@ -78,3 +78,68 @@ def test_a_process_about_to_end_takes_with_it_what_it_has_begun(tmp_path):
         (fresh / "part").write_text("half")
         writing.abandon()
         assert list(tmp_path.rglob("*")) == [tmp_path / "claim"]
+
+
+def test_a_folder_that_was_moved_aside_comes_back_when_the_process_ends(tmp_path, monkeypatch):
+    """Between the two renames nothing is in the place: whoever ends there puts the old one back."""
+    final = tmp_path / "atlas"
+    for folder in (final, tmp_path / "fresh"):
+        folder.mkdir()
+        (folder / folder.name).write_text("")
+    honest = os.rename
+
+    def ended_between(source, target):
+        if source == tmp_path / "fresh" and not final.exists():
+            writing.abandon()
+            raise KeyboardInterrupt
+        honest(source, target)
+
+    monkeypatch.setattr(writing.os, "rename", ended_between)
+    with pytest.raises(KeyboardInterrupt):
+        writing.move_into_place(tmp_path / "fresh", final)
+    assert (final / "atlas").exists()
+    assert hidden(tmp_path) == []
+
+
+def test_what_others_call_like_a_leftover_stays(tmp_path):
+    """In a reader's own folder only names go that none but this program gives."""
+    final = tmp_path / "atlas"
+    theirs = [".new-atlas", ".old-atlas-1", ".new-atlas-1-2", ".new-notes-1-2", ".old-atlas-x-1"]
+    for name in theirs:
+        (tmp_path / name).mkdir()
+    ours = [writing._hidden(kind, final) for kind in ("new", "old")]
+    for path in ours:
+        path.mkdir()
+        (path / "part").write_text("")
+    with writing.temporary(final, folder=True) as fresh:
+        writing.remove_leftovers_of(final)  # one that is being written has its lock
+        assert fresh.is_dir()
+    writing.remove_leftovers_of(final)
+    assert sorted(path.name for path in hidden(tmp_path)) == sorted(theirs)
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_place_that_must_be_free_is_never_taken(tmp_path, monkeypatch, links):
+    if not links:  # as on a memory card
+
+        def refuse(*_):
+            raise OSError(1, "Operation not permitted")
+
+        monkeypatch.setattr(writing.os, "link", refuse)
+    for number in (1, 2):
+        with writing.temporary(tmp_path / "notes") as fresh:
+            fresh.write_text(str(number))
+            if number == 1:
+                writing.move_where_nothing_is(fresh, tmp_path / "notes")
+            else:
+                with pytest.raises(FileExistsError):
+                    writing.move_where_nothing_is(fresh, tmp_path / "notes")
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("notes", "1")]
+
+
+def test_a_name_as_long_as_systems_allow_has_a_temporary_one(tmp_path):
+    final = tmp_path / ("ä" * 127)
+    with writing.temporary(final) as fresh:
+        fresh.write_text("whole")
+        writing.move_into_place(fresh, final)
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["whole"]

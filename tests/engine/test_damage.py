@@ -185,7 +185,8 @@ def as_a_pipe(draw, path, whole):
 
 def swapped(draw, path, whole):
     """A file exchanged with its like in another place."""
-    others = sorted(other for other in whole.rglob(path.name) if other != path)
+    likes = (other for other in whole.rglob(path.name) if other != path)
+    others = sorted(other for other in likes if other.is_file() and not other.is_symlink())
     if others:
         shutil.copyfile(draw(st.sampled_from(others)), path)
 

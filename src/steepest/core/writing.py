@@ -122,11 +122,14 @@ def move_into_place(fresh: Path, final: Path) -> Path:
                 os.rename(final, stale)
             try:
                 os.rename(fresh, final)
-            except BaseException:  # a stop too
+            except BaseException as trouble:
                 if not os.path.lexists(final):
                     os.rename(stale, final)
                     raise
                 remove(fresh)
+                if not isinstance(trouble, OSError):  # a stop
+                    remove(stale)
+                    raise
             remove(stale)
     finally:
         _ASIDE.pop(stale, None)

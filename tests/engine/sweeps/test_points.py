@@ -11,7 +11,21 @@ from steepest.engine.store import Damaged
 from steepest.engine.sweeps import _points as sweeps_points
 from steepest.engine.sweeps._points import FILE, Points
 
-RECORD = {"verdict": "holds", "checks": [{"name": "γ", "measured": 0.1}], "seconds": 1e-3}
+CHECK = {
+    "id": "rate",
+    "name": "γ",
+    "measured": 0.1,
+    "predicted": None,
+    "interval": {"low": 0.1, "high": 0.1},
+    "margin": {"low": None, "high": 1},
+}
+RECORD = {
+    "verdict": "holds",
+    "reason": "it agrees",
+    "checks": [CHECK],
+    "quantities": {"size": 3},
+    "seconds": 1e-3,
+}
 KEYS = [f"{i:016x}" for i in range(30)]
 
 
@@ -44,8 +58,8 @@ def test_absent_points_are_absent_without_a_word(points, tmp_path):
 
 
 def test_writing_again_replaces(points):
-    points.write(KEYS[0], {"verdict": "fails"})
-    assert points.read(KEYS[:1]) == {KEYS[0]: {"verdict": "fails"}}
+    points.write(KEYS[0], {**RECORD, "verdict": "fails"})
+    assert points.read(KEYS[:1]) == {KEYS[0]: {**RECORD, "verdict": "fails"}}
     assert not list(points.folder.glob(".new-*"))
 
 
@@ -135,3 +149,34 @@ def test_leftovers_of_killed_runs_go_whatever_the_clock_says(points):
         assert written.exists()
     assert not leftover.exists()
     assert points.there() == set(KEYS)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"verdict": "<script>"},
+        {"verdict": ["holds"]},
+        {"reason": None},
+        {"checks": None},
+        {"checks": [{**CHECK, "id": 5}]},
+        {"checks": [{**CHECK, "measured": "0.1"}]},
+        {"checks": [{**CHECK, "predicted": True}]},
+        {"checks": [{**CHECK, "interval": [0.1, 0.1]}]},
+        {"checks": [{**CHECK, "margin": {"low": None}}]},
+        {"quantities": [3]},
+        {"quantities": {"size": 10**400}},
+    ],
+    ids=str,
+)
+def test_a_signed_point_without_the_form_of_one_is_computed_again(points, change):
+    """Anybody can make a checksum; what readers would break off over is no point."""
+    points.write(KEYS[3], {**RECORD, **change})
+    with pytest.warns(Damaged, match="form of a point"):
+        assert set(points.read(KEYS)) == set(KEYS) - {KEYS[3]}
+
+
+@pytest.mark.parametrize("name", sorted(RECORD.keys() - {"seconds"}))
+def test_a_signed_point_that_lacks_something_is_computed_again(points, name):
+    points.write(KEYS[3], {part: value for part, value in RECORD.items() if part != name})
+    with pytest.warns(Damaged, match="form of a point"):
+        assert KEYS[3] not in points.read(KEYS)

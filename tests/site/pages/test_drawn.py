@@ -1,10 +1,12 @@
 """The drawings of a result: made once, kept beside it, and made again where what is kept is of anything else."""
 
 import json
+import os
 from dataclasses import replace
 
 import pytest
 
+from steepest.core import writing
 from steepest.core.panels import Curve, Panel
 from steepest.site import pages
 from steepest.site.pages import _drawn
@@ -59,3 +61,30 @@ def test_no_panels(tmp_path):
 
 def test_a_folder_that_cannot_be_written_costs_time_alone(tmp_path):
     assert pages.drawn(PANELS, tmp_path / "absent").figures
+
+
+@pytest.mark.parametrize("name", [_drawn.ON_PAGES, _drawn.TO_TAKE])
+@pytest.mark.parametrize("kind", ["pipe", "link", "device"])
+def test_what_is_no_file_is_not_opened(tmp_path, name, kind):
+    """A pipe to which nobody writes would never end, nor would a device."""
+    place = tmp_path / name
+    if kind == "pipe":
+        os.mkfifo(place)
+    else:
+        place.symlink_to("/dev/zero" if kind == "device" else tmp_path / "elsewhere")
+    draw = pages.drawn if name == _drawn.ON_PAGES else _drawn.drawn_files
+    made = draw(PANELS, tmp_path)
+    assert draw(PANELS, tmp_path) == made
+    assert place.is_file() and not place.is_symlink()
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_a_full_disk_leaves_no_half_of_a_drawing(tmp_path, monkeypatch):
+    def half(path, text, encoding="utf-8"):
+        with path.open("w") as file:
+            file.write(text[:5])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(writing.Path, "write_text", half)
+    assert "<svg" in pages.drawn(PANELS, tmp_path).thumbnail
+    assert list(tmp_path.iterdir()) == []

@@ -10,12 +10,24 @@ from xml.etree import ElementTree
 
 import pytest
 
+from steepest.app.referee import show_review, write_review
 from steepest.core.panels import Map, Panel, observed_curve
 from steepest.core.records import canonical_digest
+from steepest.core.words import Verdict
+from steepest.engine.referee import Finding, Flaw, Review, SettingRun, Severity
+from steepest.engine.results import Result
 from steepest.engine.store import Damaged, Store
+from steepest.engine.trials import TrialPlan, Trials
 from steepest.measurement import Reading, Report, compare, watch
 from steepest.site import drawing, pages
-from steepest.site.pages import comparison_page, formula, report_page, training_page
+from steepest.site.pages import (
+    comparison_page,
+    formula,
+    report_page,
+    subject_page,
+    training_page,
+    trials_page,
+)
 from steepest.site.pages._drawn import ON_PAGES, TO_TAKE, drawn_files
 from steepest.site.pages._figures import harmless, inline
 from steepest.site.pages._safe import MATHML, SVG
@@ -48,7 +60,7 @@ FORGED = (
 NAMES = {"javascript:alert(1)", 'x" onmouseover="alert(1)', "<img src=x onerror=alert(1)>", "..a"}
 EVIL = (
     "</title></style></script><script>alert(1)</script><img src=x onerror=alert(1)>"
-    "\x1b[2J\u202e\"' onclick=alert(1) "
+    "\x1b[2J\x9b2J\x85\x7f\u202e\"' onclick=alert(1) `</code><script>alert(1)</script>` "
 )
 
 
@@ -156,6 +168,7 @@ def words(record, inside=""):
         "observed_at",
         "params",
         "source_of_error",
+        "check",
     }
     for name, value in (
         list(record.items()) if isinstance(record, dict) else list(enumerate(record))
@@ -195,7 +208,7 @@ def check_page(path, scripts=0):
     assert tags[3] == "meta" and "charset" in reader.elements[2][1]
     assert reader.elements[3][1]["http-equiv"] == "Content-Security-Policy"
     text = path.read_text("utf-8")
-    assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202e]", text)
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", text)
 
 
 def test_every_kind_of_page_has_a_policy_and_takes_hostile_words(tmp_path):
@@ -289,3 +302,93 @@ def test_control_characters_and_stray_dollars_of_labels_are_drawn_as_they_are():
             assert "\x1b" not in "".join(root.itertext())
     right = Panel("a", "b", r"the rate $\alpha$", (curve,))
     assert "α" in inline(drawing.thumbnail(right), "p-", "")
+
+
+def test_forged_points_have_a_page_of_trials_on_which_nothing_runs(tmp_path, catalogue):
+    plan = TrialPlan("plain-decay", 6, 0, "tiny")
+    verdicts = ("holds", "fails", "inconclusive", "out-of-range", "crashed", "crashed")
+    records = tuple({"verdict": verdict, "reason": EVIL} for verdict in verdicts)
+    page = trials_page(Trials(plan, records), tmp_path / "trials.html")
+    assert page.read_text("utf-8").count("alert(1)") > 10
+    check_page(page)
+
+
+def reviewed(says):
+    """A review whose every text is somebody else's."""
+    numbers = {
+        "kinds": [says, says],
+        "undecided": {says: [says]},
+        "accepted": {says: says},
+        "failed_by": {says: [says]},
+        "arrays": [says],
+        "observed": [says],
+        "nulls": [says, f"-{says}"],
+        "room": 0.3,
+        "notices": 0.3,
+        "functions": [f"a.{says}", says],
+        "clause": says,
+        "words": [says],
+        "value": 0.3,
+        "how": says,
+        "reason": says,
+        "changes": {says: says, "b": (says, 1.0)},
+        "place": "inside",
+        "verdict": Verdict.FAILS,
+    }
+    sized = {**numbers, "kinds": ["x 0.9", "x 1.1"]}
+    findings = tuple(
+        Finding(
+            flaw,
+            severity,
+            says,
+            says,
+            (says, says),
+            sized if flaw is Flaw.SIZE_NOT_TOLD else numbers,
+            says,
+        )
+        for flaw in Flaw
+        for severity in Severity
+    )
+    runs = tuple(
+        SettingRun({says: says}, "outside", verdict, says, says, 1.0)
+        for verdict in (*Verdict, None)
+    )
+    return Review("plain-decay", says, Verdict.HOLDS, "quick", 0, findings, 9, runs, 1.0)
+
+
+def test_a_review_of_hostile_words_has_a_page_on_which_nothing_runs(tmp_path, capsys):
+    page = write_review(reviewed(EVIL), tmp_path / "referee.html")
+    assert page.read_text("utf-8").count("alert(1)") > 100
+    check_page(page)
+    show_review(reviewed(EVIL))
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", "".join(capsys.readouterr()))
+
+
+def on_a_subject(result):
+    """A record of a result as if it were one on a reader's network."""
+    record = result.to_json()
+    record["about"]["subject"] = {
+        "where": "my_model.py:build",
+        "says": "it decays",
+        "model": "Sequential",
+        "weights": 7,
+        "examples": 5,
+        "seeded": False,
+        "networks": 1,
+        "expected_seconds": 1.0,
+        "plainly": [{"check": "rate", "verdict": "holds", "text": "the rate is `x`"}],
+        "notes": ["a note"],
+        "left_out": {"path": "as it takes too long"},
+        "assumed": ["it is trained by plain SGD"],
+    }
+    return record
+
+
+def test_a_forged_result_on_a_network_has_a_page_on_which_nothing_runs(stored, tmp_path, catalogue):
+    result = next(result for _, result in Store(stored) if result.claim == "powerless")
+    record = on_a_subject(result)
+    words(record)
+    record["about"]["subject"]["left_out"] = {EVIL: EVIL}
+    page = subject_page(Result.from_json(record, panels=result.panels), tmp_path / "subject.html")
+    assert page.read_text("utf-8").count("alert(1)") > 40
+    check_page(page)

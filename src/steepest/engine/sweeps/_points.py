@@ -16,12 +16,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from steepest.core.words import CRASHED, Verdict
 from steepest.core.writing import move_into_place, remove_leftovers, temporary
 from steepest.engine.store import Damaged
 
 FILE = "point.json"
 _HEAD = b'{"digest": "0123456789abcdef", "point": '
 _SPAN = slice(12, 28)  # where the digest stands in the head
+VERDICTS = (*Verdict, CRASHED)
+MOST = 2**1023
+"""Whole numbers beyond have no float."""
 MENTIONED = 10
 """So many damaged points are named; the rest is counted."""
 
@@ -116,7 +120,40 @@ def _parse(text: bytes, key: str) -> dict[str, Any]:
     point = json.loads(record)
     if not isinstance(point, dict) or point.pop("key", None) != key:
         raise ValueError("it is another point")
+    if not _has_form(point):
+        raise ValueError("it has not the form of a point")
     return point
+
+
+def _has_form(point: dict[str, Any]) -> bool:
+    """Whether a point holds what its readers use: a checksum says nothing of that, as anybody can make one."""
+    match point:
+        case {
+            "verdict": str(verdict),
+            "reason": str(),
+            "checks": list(checks),
+            "quantities": dict(quantities),
+        } if verdict in VERDICTS:
+            return all(map(_is_check, checks)) and all(map(_is_number, quantities.values()))
+    return False
+
+
+def _is_check(check: Any) -> bool:
+    match check:
+        case {
+            "id": str(),
+            "name": str(),
+            "measured": measured,
+            "predicted": predicted,
+            "interval": {"low": low, "high": high},
+            "margin": {"low": least, "high": most},
+        }:
+            return all(map(_is_number, (measured, predicted, low, high, least, most)))
+    return False
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or type(value) is float or (type(value) is int and abs(value) < MOST)
 
 
 def _digest(record: bytes) -> bytes:

@@ -4,8 +4,9 @@ import hashlib
 import os
 import warnings
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
@@ -94,7 +95,8 @@ def tiled_gram(
         watch: called with a sentence after every tile.
 
     Raises:
-        UserError: inputs as for ``gram``; the folder holds something else; the tangent kernel of a σ that jumps.
+        UserError: inputs as for ``gram``; the folder holds something else, or cannot be written; the tangent
+            kernel of a σ that jumps.
 
     >>> from tempfile import TemporaryDirectory
     >>> from steepest.nn.networks import mlp
@@ -119,10 +121,11 @@ def tiled_gram(
     _begin(Path(folder).absolute(), manifest, lambda: way_in_words(way()))
     gram = open_tiled(folder)
     todo = _todo(gram)
-    if todo or way_trouble(gram.folder) is not None:
-        _provide(gram, arrays, way)
-    if todo:
-        _fill(gram, todo, submit, devices, watch)
+    with _writable(gram.folder):
+        if todo or way_trouble(gram.folder) is not None:
+            _provide(gram, arrays, way)
+        if todo:
+            _fill(gram, todo, submit, devices, watch)
     return gram
 
 
@@ -344,6 +347,20 @@ def _provide(gram: TiledGram, arrays: Mapping[str, NDArray], way: Callable[[], W
     if (trouble := way_trouble(gram.folder)) is not None:
         _report(gram.folder / TABLE, trouble)
         save_way(gram.folder, way(), gram.kernels)
+
+
+@contextmanager
+def _writable(folder: Path) -> Iterator[None]:
+    """Say in a sentence what a disk cannot do; what a line to workers cannot is left as it is."""
+    try:
+        yield
+    except OSError as trouble:
+        if trouble.errno is None or isinstance(trouble, ConnectionError | TimeoutError):
+            raise
+        raise UserError(
+            f"cannot write to the folder {folder} ({trouble.strerror or trouble}); tiles that are finished are kept, "
+            "make room and call tiled_gram again"
+        ) from None
 
 
 def _report(path: Path, trouble: str) -> None:
