@@ -149,7 +149,7 @@ def left(place: Path, leader: int) -> list[str]:
         time.sleep(0.05)
     for number in alive:
         os.kill(number, signal.SIGKILL)
-    hidden = [str(path.relative_to(place)) for path in place.rglob(".*-*")]
+    hidden = [str(path.relative_to(place)) for path in place.rglob(".*-*[0-9]")]
     return [*hidden, *(f"process {number}" for number in alive)]
 
 
@@ -217,14 +217,17 @@ def tried(name: str, options: argparse.Namespace, work: Path, draw: random.Rando
     place = work / "place"
     prepared = work / "prepared"
     prepared.mkdir()
-    for call in PREPARING if name in SHOWING else ():
+    if name in SHOWING and options.prepared:
+        shutil.copytree(options.prepared, prepared / "results")
+    for call in PREPARING if name in SHOWING and not options.prepared else ():
         started(call, prepared, cache).communicate()
 
     def written(out: str) -> str:  # other commands than measure say what was stored already
         return contents(place, out * (name == "measure"), name in SHOWING)
 
     wanted = []
-    for _ in range(2):  # the first one fills the cache of compiled programs
+    whole = options.length
+    for _ in range(0 if options.length else 2):  # the first fills the cache of compiled programs
         renew(place, prepared)
         start = time.monotonic()
         out, _ = started(words, place, cache).communicate()
@@ -240,7 +243,7 @@ def tried(name: str, options: argparse.Namespace, work: Path, draw: random.Rando
         record = one(
             words, place, cache, signal.SIGTERM if options.worker else number, after, options.worker
         )
-        again = options.next and count % options.next == 0
+        again = wanted and options.next and count % options.next == 0
         if again and record["fate"] != "over":
             out = ""
             if not list(place.glob("*.ipynb")):
@@ -252,7 +255,7 @@ def tried(name: str, options: argparse.Namespace, work: Path, draw: random.Rando
     return {
         "command": name,
         "seconds": round(whole, 2),
-        "undisturbed ones alike": wanted[0] == wanted[1],
+        "undisturbed ones alike": wanted[0] == wanted[1] if wanted else None,
         **counted(seen),
         "odd": [one for one in seen if one.get("said")],
     }
@@ -290,7 +293,11 @@ def main() -> None:
     parser.add_argument("--worker", action="store_true", help="SIGTERM to a worker")
     parser.add_argument("--next", type=int, default=5, help="call again after every n-th; 0 never")
     parser.add_argument("--seed", type=int, default=7, help="of the moments")
+    length = "seconds of an undisturbed one, where that is known: then none is run, and no next call is compared"
+    parser.add_argument("--length", type=float, default=0.0, help=length)
     parser.add_argument("--cache", type=Path, help="of compiled programs (default: a new one)")
+    prepared = "folder of results for atlas and book (default: they are made)"
+    parser.add_argument("--prepared", type=Path, help=prepared)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     draw = random.Random(options.seed)

@@ -53,7 +53,7 @@ def font(characters: str) -> bytes:
     # the package is not imported: only its font is wanted
     spec = find_spec("ziamath")
     path = Path((spec and spec.origin) or "").parent / "fonts" / FONT
-    whole = TTFont(path)
+    whole = TTFont(path, recalcTimestamp=False)  # the same characters give the same bytes
     _small_forms_of_primes_alone(whole)
     cut = Subsetter(options)
     cut.populate(text=characters)
