@@ -1,12 +1,14 @@
 """An atlas appears whole, or what was there stays."""
 
 import json
+import os
 import shutil
 import warnings
 
 import pytest
 
 from steepest import catalogue as module
+from steepest.core import writing
 from steepest.core.errors import UserError
 from steepest.engine.store import Damaged, Store
 from steepest.site.pages import _build, _pages, _runs, build
@@ -265,3 +267,48 @@ def test_the_font_of_the_same_formulas_is_taken_over_and_a_damaged_one_is_cut_ag
     font.write_bytes(whole[:100])
     build(results, out)
     assert font.read_bytes() == whole
+
+
+@pytest.mark.parametrize("name", [_build.PAGES, "powerless/index.html", "math.woff", "style.css"])
+def test_a_pipe_in_an_atlas_is_not_waited_for(copied, name):
+    """Nobody writes to it, so that reading it would never end."""
+    results, out = copied
+    before = files(out)
+    (out / name).unlink()
+    os.mkfifo(out / name)
+    build(results, out)
+    assert files(out) == before
+
+
+def test_a_pipe_in_the_place_of_the_list_of_files_makes_a_folder_none_of_ours(copied):
+    results, out = copied
+    (out / _build.MARKER).unlink()
+    os.mkfifo(out / _build.MARKER)
+    with pytest.raises(UserError, match="is not an atlas"):
+        build(results, out)
+
+
+def test_a_process_that_ends_within_a_build_leaves_nothing(copied, monkeypatch):
+    """As a signal ends it where nothing can be raised: without any ``finally``."""
+    results, out = copied
+    before = files(out)
+
+    def ended(*_):
+        writing.abandon()
+        assert sorted(path.name for path in out.parent.iterdir()) == ["atlas", "results"]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_build, "list_files", ended)
+    with pytest.raises(KeyboardInterrupt):
+        build(results, out)
+    assert files(out) == before
+
+
+def test_what_a_killed_build_left_goes_with_the_next(copied):
+    results, out = copied
+    for kind in ("new", "old"):
+        left = writing._hidden(kind, out)
+        left.mkdir()
+        (left / "index.html").write_text("half")
+    build(results, out)
+    assert sorted(path.name for path in out.parent.iterdir()) == ["atlas", "results"]
