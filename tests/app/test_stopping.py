@@ -199,6 +199,28 @@ with ended_in_order():
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "-15\n", "")
 
 
+def test_a_command_that_has_sent_its_errors_elsewhere_says_that_it_stops():
+    """As the book does while notebooks run."""
+    script = """
+import os, signal
+from steepest.app import stopping
+with stopping.ended_in_order():
+    own = os.dup(2)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+        for _ in range(1000):
+            pass
+    except BaseException:
+        pass
+    for _ in range(10**9):
+        pass
+"""
+    words = [sys.executable, "-c", script]
+    ended = subprocess.run(words, capture_output=True, text=True, timeout=15)
+    assert (ended.returncode, ended.stderr) == (143, f"steepest: {stopping.KEPT}\n")
+
+
 def test_what_hears_a_signal_while_it_ends_needs_no_more_than_its_grace(monkeypatch, tmp_path):
     script = """
 import os, signal, time

@@ -45,7 +45,8 @@ def test_damage_to_tiles_is_never_believed(whole, tmp_path, data):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DamagedTile)
             with contextlib.suppress(UserError):
-                open_tiled(root).ntk.toarray()
+                read = open_tiled(root).ntk.toarray()
+                np.testing.assert_array_equal(read, wanted.ntk.toarray())
             found = tiled_gram(NETWORK, inputs(7), root, **SETTINGS)
     except UserError as trouble:
         assert "\n" not in str(trouble)
@@ -58,3 +59,30 @@ def test_damage_to_tiles_is_never_believed(whole, tmp_path, data):
     for kernel in ("nngp", "ntk"):
         ours, true = getattr(found, kernel), getattr(wanted, kernel)
         np.testing.assert_allclose(ours.toarray(), true.toarray(), rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("place", [-1, -20, 115, 70])
+def test_no_byte_of_a_tile_is_read_that_is_not_as_it_was_written(whole, tmp_path, place):
+    """Of the checksum, of the entries, and of the header, whose brackets may not close."""
+    root = tmp_path / "gram"
+    shutil.copytree(whole, root)
+    path = root / "tiles" / "00001-00002.npy"
+    data = bytearray(path.read_bytes())
+    data[place] ^= 0x40
+    path.write_bytes(data)
+    with pytest.raises(UserError, match=r"00001-00002\.npy is damaged"):
+        open_tiled(root).ntk.toarray()
+
+
+@pytest.mark.parametrize("stage", ["inputs", "tile"])
+def test_a_full_disk_is_one_sentence_and_what_is_finished_stays(tmp_path, monkeypatch, stage):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    name = "numpy.save" if stage == "inputs" else "numpy.lib.format.write_array"
+    with monkeypatch.context() as patch:
+        patch.setattr(name, full)
+        with pytest.raises(UserError, match="No space left on device.* call tiled_gram again"):
+            tiled_gram(NETWORK, inputs(7), tmp_path / "gram", **SETTINGS)
+    assert [path for path in tmp_path.rglob(".new-*")] == []
+    assert tiled_gram(NETWORK, inputs(7), tmp_path / "gram", **SETTINGS).complete

@@ -102,13 +102,13 @@ def ended_in_order(to_the_end: bool = False) -> Iterator[None]:
     try:
         yield
         if watch.raised is not None:  # it went on to its end although a signal had arrived
-            _end(watch.code)
+            _end(watch.code, watch.voice)
         watch.finished = to_the_end
     except Stopped:
         raise
     except BaseException:  # what was raised broke something on its way, and became another error
         if watch.raised is not None:
-            _end(watch.code)
+            _end(watch.code, watch.voice)
         raise
     finally:
         if not watch.finished:
@@ -121,6 +121,8 @@ def ended_in_order(to_the_end: bool = False) -> Iterator[None]:
             listener.join()
             watch.ear.close()
             watch.mouth.close()
+            if watch.voice != 2:
+                os.close(watch.voice)
 
 
 class _Watch:
@@ -129,6 +131,7 @@ class _Watch:
     Attributes:
         ear: where the listener reads signals and bytes of the main thread, in the order in which they came.
         mouth: where they are written.
+        voice: standard error as it was at the start: a command may send its own elsewhere, and end there.
         raised: what was raised, for as long as it exists; None where nothing was.
         code: the exit code of the last signal.
         finished: whether the command has done its work, and only the process ends.
@@ -138,6 +141,7 @@ class _Watch:
     def __init__(self) -> None:
         self.ear, self.mouth = socket.socketpair()
         self.mouth.setblocking(False)  # as Python asks of what its signals are written to
+        self.voice = _standard_error()
         self.raised: weakref.ref[Stopped] | None = None
         self.code = STOPPED
         self.finished = False
@@ -149,7 +153,7 @@ class _Watch:
             return
         self.code = KINDS[number].code
         if self.finished or _may_swallow(frame):
-            _end(self.code)
+            _end(self.code, self.voice)
         raise self._stop(number)  # a variable for it would keep it alive
 
     def _stop(self, number: int) -> Stopped:
@@ -161,7 +165,7 @@ class _Watch:
     def _lost(self, stop: Any) -> None:
         """End the process where what was raised is gone before it arrived: it was swallowed."""
         if not self.over:
-            _end(self.code)
+            _end(self.code, self.voice)
 
     def listen(self, ours: frozenset[int]) -> None:
         """Read signals and what the main thread says of them; end a command that does not stop."""
@@ -171,7 +175,7 @@ class _Watch:
         while True:
             left = max(deadline - time.monotonic(), 0.0) if code else None
             if not select.select([self.ear], [], [], left)[0]:
-                _end(code)
+                _end(code, self.voice)
             for byte in self.ear.recv(1024):
                 if byte == ENDED:
                     return
@@ -222,7 +226,15 @@ def _without(kind: type[BaseException], hook: Callable[..., Any]) -> Callable[..
     return show
 
 
-def _end(code: int) -> None:
+def _standard_error() -> int:
+    """Return a number of its own for standard error; 2 where that is closed."""
+    try:
+        return os.dup(2)
+    except OSError:
+        return 2
+
+
+def _end(code: int, voice: int) -> None:
     """End this process and its workers where they are, with one sentence."""
     if not _ENDING.acquire(blocking=False):  # the other thread does
         time.sleep(GRACE)
@@ -232,9 +244,11 @@ def _end(code: int) -> None:
             worker.join(1.0)
         abandon()
         _give_back()
-        shown = os.isatty(2)  # a bar has hidden the cursor, and may stand in this line
-        if select.select([], [2], [], 1.0)[1]:  # nobody may read what is written there
-            os.write(2, (("\r\x1b[2K\x1b[?25h" if shown else "") + f"steepest: {KEPT}\n").encode())
+        shown = os.isatty(voice)  # a bar has hidden the cursor, and may stand in this line
+        if select.select([], [voice], [], 1.0)[1]:  # nobody may read what is written there
+            os.write(
+                voice, (("\r\x1b[2K\x1b[?25h" if shown else "") + f"steepest: {KEPT}\n").encode()
+            )
     finally:
         os._exit(code)
 

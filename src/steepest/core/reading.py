@@ -2,7 +2,10 @@
 
 import os
 import stat
+import struct
+import tokenize
 import zipfile
+import zlib
 from pathlib import Path
 
 DAMAGE = (
@@ -17,6 +20,10 @@ DAMAGE = (
     RuntimeError,  # of JSON that is nested too deeply, and of archives that say they are encrypted
     AssertionError,
     SyntaxError,  # NumPy's, of a header that is no literal
+    tokenize.TokenError,  # the same, where its brackets do not close
+    ArithmeticError,  # of a shape beyond all numbers
+    struct.error,
+    zlib.error,
     zipfile.BadZipFile,
     zipfile.LargeZipFile,
 )

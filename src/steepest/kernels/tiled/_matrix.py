@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -125,8 +126,10 @@ class TiledGram:
     def read(self, i: int, j: int) -> NDArray:
         """Return a stored tile, shape ``(kernels, p, q)``, memory-mapped.
 
+        The checksum is compared when a file is read for the first time in this process.
+
         Raises:
-            UserError: it is missing, or its shape, type or length is wrong.
+            UserError: it is missing, or its shape, type, length or checksum is wrong.
         """
         path = self.path(i, j)
         again = "call tiled_gram again to compute it"
@@ -143,12 +146,15 @@ class TiledGram:
             len(self.kernels),
             *(len(range(block.start, block.stop)) for block in (self.rows[i], self.columns[j])),
         )
+        state = path.stat()
         length = values.offset + values.nbytes + CHECKSUM
-        whole = values.flags.c_contiguous and path.stat().st_size == length
+        whole = values.flags.c_contiguous and state.st_size == length
         if (values.shape, values.dtype) != (shape, self.dtype) or not whole:
             raise UserError(
                 f"the tile {path} is damaged (not {shape} of {self.dtype} and a checksum); {again}"
             )
+        if not _matched_once(path, values.offset, state.st_ino, state.st_mtime_ns):
+            raise UserError(f"the tile {path} is damaged (it does not match its checksum); {again}")
         return values
 
     def _sound(self, i: int, j: int) -> bool:
@@ -156,9 +162,21 @@ class TiledGram:
             values = self.read(i, j)
         except UserError:
             return False
-        with self.path(i, j).open("rb") as file:
-            file.seek(-CHECKSUM, os.SEEK_END)
-            return zlib.crc32(values.data) == int.from_bytes(file.read(), "little")
+        return _matches(
+            self.path(i, j), values.offset
+        )  # also what has decayed since it was read first
+
+
+@lru_cache(maxsize=2**16)
+def _matched_once(path: Path, offset: int, inode: int, time: int) -> bool:
+    """Compare the checksum of a file that may be read again and again."""
+    return _matches(path, offset)
+
+
+def _matches(path: Path, offset: int) -> bool:
+    """Tell whether the four bytes behind a tile's array, which begins at an offset, are its checksum."""
+    array = np.memmap(path, np.uint8, "r", offset)
+    return zlib.crc32(array[:-CHECKSUM]) == int.from_bytes(array[-CHECKSUM:].tobytes(), "little")
 
 
 @dataclass(frozen=True)
