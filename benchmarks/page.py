@@ -47,6 +47,8 @@ ORDER = (
     "warnings",
     "divergence",
     "wrong_calls",
+    "signals",
+    "damage",
     "mutants",
     "forms",
 )

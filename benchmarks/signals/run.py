@@ -24,6 +24,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +75,8 @@ SHOWING = ("atlas", "book")
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 SENTENCE = "steepest: stopped; what is finished is kept"
+KIND = "SIGTERM, SIGINT, SIGHUP"
+RECORD = Path(__file__).parent / "record.json"
 LONGEST = 40.0
 """Seconds of a command within which signals are sent."""
 SESSIONS: set[int] = set()
@@ -192,7 +196,9 @@ def one(
         lines = [
             line
             for line in said.splitlines()
-            if not re.match(r"  |\[\d+/\d+\]|\d+ points|over ", line)
+            if not re.match(
+                r"  |building the book|looking through|\[\d+/\d+\]|\d+ points|over ", line
+            )
         ]
         fate = (
             "stopped" if len(lines) == 1 and lines[0].startswith(SENTENCE) else "says other things"
@@ -254,6 +260,7 @@ def tried(name: str, options: argparse.Namespace, work: Path, draw: random.Rando
         seen.append(record)
     return {
         "command": name,
+        "kind": "SIGKILL" if options.kill else "SIGTERM to a worker" if options.worker else KIND,
         "seconds": round(whole, 2),
         "undisturbed ones alike": wanted[0] == wanted[1] if wanted else None,
         **counted(seen),
@@ -282,6 +289,48 @@ def counted(seen: list[dict]) -> dict:
     }
 
 
+COLUMNS = ("sent", "stopped", "early", "lost", "hangs", "other")
+TITLES = ("command", "signal", *COLUMNS, "s, median", "s, most", "left", "next the same")
+
+
+def recorded(files: Sequence[Path]) -> None:
+    """Write the counts of several files of ``--json`` to the record, those of a command and a kind of signal as one."""
+    lines = [line for file in files for line in json.loads(file.read_text("utf-8"))]
+    kinds = dict.fromkeys((line["command"], line["kind"]) for line in lines)
+    rows = [
+        row([line for line in lines if (line["command"], line["kind"]) == kind]) for kind in kinds
+    ]
+    record = json.loads(RECORD.read_text("utf-8"))
+    record["tables"] = [{"columns": TITLES, "rows": rows}]
+    RECORD.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+
+def row(lines: Sequence[dict[str, Any]]) -> list[Any]:
+    """Return the cells of one command; the median is that of the files' medians."""
+    fates = Counter(fate for line in lines for fate in Counter(line["fates"]).elements())
+    sent = fates.total() - fates["over"]
+    other = sent - sum(fates[fate] for fate in COLUMNS[1:-1])
+    same, asked = (
+        sum(int(line["next"].split(" of ")[place]) for line in lines) for place in (0, 1)
+    )
+    left = sum(len(line["left"]) for line in lines)
+    gone = [line["gone, median"] for line in lines]
+    most = max(line["gone, most"] for line in lines)
+    counts = [fates[fate] for fate in COLUMNS[1:-1]]
+    first = lines[0]
+    spent = [f"{statistics.median(gone):.2f}", f"{most:.1f}"]
+    return [
+        first["command"],
+        first["kind"],
+        sent,
+        *counts,
+        other,
+        *spent,
+        left,
+        f"{same} of {asked}",
+    ]
+
+
 def main() -> None:
     """Try all commands and print a line of JSON for each."""
     parser = argparse.ArgumentParser(
@@ -299,7 +348,13 @@ def main() -> None:
     prepared = "folder of results for atlas and book (default: they are made)"
     parser.add_argument("--prepared", type=Path, help=prepared)
     parser.add_argument("--json", type=Path)
+    parser.add_argument(
+        "--record", type=Path, nargs="+", help="write files of --json to the record"
+    )
     options = parser.parse_args()
+    if options.record:
+        recorded(options.record)
+        return
     draw = random.Random(options.seed)
     lines = []
     for name in COMMANDS:
