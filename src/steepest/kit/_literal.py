@@ -116,7 +116,9 @@ def in_place(
                 f"the clause of {one.check} names {', '.join(sorted(missing))}, and {one.law} lies along "
                 f"{', '.join(map(str, law.dims)) or 'no axis'}"
             )
-        coordinates = {axis: _present(law[axis].values, of_axis) for axis, of_axis in one.at.items()}
+        coordinates = {
+            axis: _present(law[axis].values, of_axis) for axis, of_axis in one.at.items()
+        }
         if not all(coordinates.values()):
             continue  # with these fields there is nothing of which the clause speaks
         changed = law.astype(float).copy()

@@ -14,8 +14,8 @@ from steepest.core.compiling import compile_quickly
 from steepest.core.errors import UserError
 from steepest.core.fields import Count
 from steepest.core.given import key as random_keys
-from steepest.core.signatures import checked
 from steepest.core.reading import read_bytes
+from steepest.core.signatures import checked
 from steepest.nn.data._dataset import Dataset
 from steepest.nn.types import Key
 
