@@ -51,8 +51,9 @@ def is_dead(context: Context) -> bool:
 
 def _same(rows: NDArray, dtype: np.dtype) -> bool:
     """Tell whether all rows are equal, to rounding."""
-    spread = float(np.ptp(rows, axis=0).max(initial=0))
-    return spread <= 100 * np.finfo(dtype).eps * float(np.abs(rows).max(initial=0))
+    low, high = rows.min(axis=0), rows.max(axis=0)
+    largest = max(float(high.max(initial=0)), -float(low.min(initial=0)))
+    return float((high - low).max(initial=0)) <= 100 * np.finfo(dtype).eps * largest
 
 
 def constant_guess(context: Context) -> float | None:

@@ -240,7 +240,7 @@ def finite(array: np.ndarray) -> bool:
 
 
 def joined(parts: list[np.ndarray]) -> np.ndarray:
-    """Join batches one after the other.
+    """Join batches one after the other; the list is empty afterwards, so that memory holds them once.
 
     Raises:
         UserError: batches of different shapes.
@@ -250,7 +250,15 @@ def joined(parts: list[np.ndarray]) -> np.ndarray:
         raise UserError(
             f"batches of different shapes cannot be put together: {sorted(shapes)}; pad them to one"
         )
-    return np.concatenate(parts)
+    if len(parts) == 1:
+        return parts.pop()
+    stop = sum(map(len, parts))
+    whole = np.empty((stop, *shapes.pop()), np.result_type(*parts))
+    while parts:
+        part = parts.pop()
+        whole[stop - len(part) : stop] = part
+        stop -= len(part)
+    return whole
 
 
 def by_name(parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:

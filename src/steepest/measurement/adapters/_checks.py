@@ -107,10 +107,12 @@ def _affordable(subject: Subject) -> int:
     if subject.normalizes:  # one example has no statistics
         return EXAMPLES
     try:
-        outputs, _ = few(subject, 1).outputs()
-    except UserError:  # the loss is of (params, batch), and there may be no outputs
+        numbers = few(subject, 1).numbers()
+    except (
+        UserError
+    ):  # one example may have no loss, and of (params, batch) there may be no outputs
         return EXAMPLES
-    return max(1, min(EXAMPLES, NUMBERS // max(1, outputs.size)))
+    return max(1, min(EXAMPLES, NUMBERS // max(1, numbers)))
 
 
 def on_rows(subject: Subject, rows: NDArray) -> Subject:

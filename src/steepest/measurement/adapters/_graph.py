@@ -13,6 +13,7 @@ from torch.overrides import TorchFunctionMode
 
 from steepest.core.errors import UserError
 from steepest.measurement.adapters._batches import as_pair
+from steepest.measurement.adapters._large_cross_entropy import LargeCrossEntropy
 from steepest.measurement.adapters._loss import Loss
 from steepest.measurement.adapters._torch_layers import statistics_of_batch
 
@@ -100,6 +101,7 @@ class Graph:
         self.batch = batch
         self.tensors = {name: tensor.clone().requires_grad_() for name, tensor in tensors.items()}
         self.leaves = list(self.tensors.values())
+        self.mode = LargeCrossEntropy()
 
     @cached_property
     def returned(self) -> Any:
@@ -114,15 +116,31 @@ class Graph:
     def loss(self) -> Tensor:
         loss = self.loss_of
         if loss.of_params:
-            value = loss.checked(loss.function(self.tensors, self.batch))
+            value = loss.checked(self._evaluated(self.tensors, self.batch))
         else:
-            value = loss.checked(loss.function(self.returned, as_pair(self.batch)[1]))
+            value = loss.checked(self._evaluated(self.returned, as_pair(self.batch)[1]))
         if not value.requires_grad:
             raise UserError(
                 f"the loss of {self.name} has no derivative in the weights: outputs or loss are cut off from them "
                 "(detach, no_grad, argmax, .item()); give the loss that you descend on"
             )
         return value
+
+    def _evaluated(self, first: Any, second: Any) -> Any:
+        with self.mode:
+            return self.loss_of.function(first, second)
+
+    @property
+    def numbers(self) -> int:
+        """Count the outputs, or the logits of the loss where they are more."""
+        if self.loss_of.of_params:
+            self._evaluated(self.tensors, self.batch)
+            return self.mode.logits
+        returned = self.returned
+        if isinstance(returned, Tensor):
+            return returned.numel()
+        self._evaluated(returned, as_pair(self.batch)[1])
+        return self.mode.logits
 
     @cached_property
     def gradient(self) -> tuple[Tensor, ...]:
@@ -137,7 +155,7 @@ class Graph:
     def gauss_newton(self, vector: list[Tensor]) -> tuple[Tensor, ...]:
         self.loss_of.need_outputs("the Gauss–Newton matrix")
         at = self.outputs.detach().requires_grad_()
-        slope = grad(self.loss_of.function(at, as_pair(self.batch)[1]), at, create_graph=True)
+        slope = grad(self._evaluated(at, as_pair(self.batch)[1]), at, create_graph=True)
         return gradients(self.outputs, self.leaves, gradients(slope, [at], [self.jvp(vector)])[0])
 
     def fisher(self, vector: list[Tensor]) -> tuple[Tensor, ...]:
@@ -153,7 +171,7 @@ class Graph:
         """Return the derivative of the loss in the outputs, (b, …)."""
         self.loss_of.need_outputs("the empirical Fisher matrix of a torch module")
         at = self.outputs.detach().requires_grad_()
-        return grad(self.loss_of.function(at, as_pair(self.batch)[1]), at)[0]
+        return grad(self._evaluated(at, as_pair(self.batch)[1]), at)[0]
 
     # J v by differentiating Jᵀu, which is linear in u, with respect to u
 

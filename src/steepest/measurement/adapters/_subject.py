@@ -269,8 +269,17 @@ class Subject(ABC):
 
     def outputs(self) -> tuple[NDArray, NDArray]:
         """Return outputs ``(n, …)`` and targets ``(n, …)`` of one pass."""
-        pairs = [self._outputs(batch) for batch, _ in self.batches]
-        return joined([out for out, _ in pairs]), joined([y for _, y in pairs])
+        outputs: list[NDArray] = []
+        targets: list[NDArray] = []
+        for batch, _ in self.batches:
+            out, y = self._outputs(batch)
+            outputs.append(out)
+            targets.append(y)
+        return joined(outputs), joined(targets)
+
+    def numbers(self) -> int:
+        """Count the outputs of one pass, or the logits of its loss where they are more."""
+        return sum(self._outputs(batch)[0].size for batch, _ in self.batches)
 
     def features(self) -> Float[np.ndarray, "n q"]:
         """Return what the last layer reads, shape ``(n, q)``."""

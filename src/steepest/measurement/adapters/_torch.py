@@ -19,6 +19,7 @@ from steepest.core.errors import UserError
 from steepest.measurement.adapters._batches import Batches, as_pair, examples, inputs_of, leaves
 from steepest.measurement.adapters._dense import Dense
 from steepest.measurement.adapters._graph import Graph, gradients, one_tensor, run
+from steepest.measurement.adapters._large_cross_entropy import LargeCrossEntropy
 from steepest.measurement.adapters._loss import Loss
 from steepest.measurement.adapters._processes import by_itself
 from steepest.measurement.adapters._put_back import generators_of, put_back, set_state, state_of
@@ -356,11 +357,11 @@ class TorchSubject(Subject):
         """Return the graph of this batch, kept until another one comes."""
         if self._kept is None or self._kept[0] is not batch:
             self._kept = None  # frees the last one first
-            self._kept = (
-                batch,
-                Graph(self.name, self.forward, self.descended, self.tensors, self.cast(batch)),
-            )
+            self._kept = (batch, self._graph(batch))
         return self._kept[1]
+
+    def _graph(self, batch: Any) -> "Graph":
+        return Graph(self.name, self.forward, self.descended, self.tensors, self.cast(batch))
 
     def _risk(self, batch: Any) -> float:
         with self.untouched(batch):
@@ -383,9 +384,16 @@ class TorchSubject(Subject):
             out = one_tensor(self.name, self.forward(self.tensors, self.cast(x)))
         return as_array(out), targets_of(y)
 
+    def numbers(self) -> int:
+        total = 0
+        for batch, _ in self.batches:
+            with self.untouched(batch), torch.no_grad():
+                total += self._graph(batch).numbers
+        return total
+
     def slopes(self, outputs: NDArray, targets: Any) -> NDArray:
         self.loss.need_outputs("weighing parts of a batch")
-        with self.untouched(targets):
+        with self.untouched(targets), LargeCrossEntropy():
             at = torch.tensor(outputs, dtype=self.precision, device=self.device).requires_grad_()
             value = self.loss.function(at, self.cast(targets))
             return as_array(grad(value, at, materialize_grads=True)[0])
@@ -450,9 +458,7 @@ class TorchSubject(Subject):
             self.untouched(batch),
             shifts_of(self.module, linear_layers(self.module)) as shifts,
         ):
-            loss = Graph(
-                self.name, self.forward, self.descended, self.tensors, self.cast(batch)
-            ).loss
+            loss = self._graph(batch).loss
             slopes = grad(loss, list(shifts.values()), materialize_grads=True) if shifts else ()
         named = zip(shifts, slopes, strict=True)
         return {

@@ -12,48 +12,71 @@ from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
 from steepest.measurement.adapters._batches import as_pair, stacked
+from steepest.measurement.adapters._checks import few
 from steepest.measurement.adapters._subject import Subject
 
 ROOM = 8  # times the examples that are evaluated at once: as many are taken together where the loss asks for it
 PAIRS = 4  # of parts, that are compared where all together are too many
+NUMBERS = 2**22  # of outputs at once: products with the Hessian hold some six arrays of them
 CERTAIN = 200.0  # roundings, beyond which two derivatives or losses are different ones
 
 
 def weigh(subject: Subject) -> None:
     """Let the parts of batches that are cut count as they do in the whole, or leave the batches whole.
 
+    Batches of very many outputs are cut into smaller parts than the reader asked for.
+
     Raises:
         UserError: batches that must stay whole and are many times larger than what is evaluated at once.
     """
     batches = subject.batches
-    if batches.entire or max(batches.sizes(), default=0) <= batches.size:
+    largest = max(batches.sizes(), default=0)
+    if batches.entire or largest < 2:
+        return
+    asked = batches.size
+    batches.size = _size(subject, min(asked, largest))
+    if largest <= batches.size:
+        batches.size = asked
         return
     factors = _factors(subject)
     if factors is None:
-        _leave_whole(subject)
+        _leave_whole(subject, asked)
     elif batches.whole:
         batches.factors = factors
     elif any(
         factor != 1 for factor in factors
     ):  # a loader may order its examples anew in every pass
-        _leave_whole(subject)
+        _leave_whole(subject, asked)
 
 
-def _leave_whole(subject: Subject) -> None:
+def _size(subject: Subject, count: int) -> int:
+    """Return how many examples are evaluated at once, so that their outputs are not too many."""
+    try:
+        numbers = few(subject, 1).numbers()
+    except UserError:  # a loss that one example does not have, such as of pairs
+        return count
+    return max(1, min(count, NUMBERS // max(1, numbers)))
+
+
+def _leave_whole(subject: Subject, size: int) -> None:
     """Cut no batches.
+
+    Args:
+        subject: whose batches they are.
+        size: examples that are evaluated at once, as the reader says.
 
     Raises:
         UserError: they are too large.
     """
     batches = subject.batches
     largest = max(batches.sizes())
-    if largest > ROOM * batches.size:
+    if largest > ROOM * size:
         raise UserError(
             f"the loss of {largest} examples is no mean of the losses of their parts, so that they must be evaluated "
-            f"at once, and micro_batch={batches.size} allows for {ROOM} times as many; give fewer examples, batches as "
+            f"at once, and micro_batch={size} allows for {ROOM} times as many; give fewer examples, batches as "
             "your training has them, or a larger micro_batch"
         )
-    batches.size = largest
+    batches.size = max(size, largest)
 
 
 def _factors(subject: Subject) -> list[float] | None:
