@@ -116,6 +116,19 @@ def around() -> dict[str, Any]:
         "hooks of all modules": [list(getattr(of_module, name)) for name in hooks],
         "warnings": list(warnings.filters),
         "jax": {name: repr(value) for name, value in jax.config.values.items()},
+        "jax in this thread": (
+            jax.config.jax_enable_x64,
+            jax.config.jax_default_matmul_precision,
+            jax.config.jax_default_device,
+            jax.config.jax_compilation_cache_dir,
+        ),
+        "default device": torch.get_default_device(),
+        "precision of products": torch.get_float32_matmul_precision(),
+        "cudnn": (torch.backends.cudnn.enabled, torch.backends.cudnn.deterministic),
+        "compiler": {
+            name: getattr(sys.modules.get("torch._dynamo.config"), name, None)
+            for name in ("recompile_limit", "suppress_errors", "verbose")
+        },
         "environment": dict(os.environ),
         "matplotlib": repr(dict(matplotlib.rcParams)),
         "folder": os.getcwd(),

@@ -130,6 +130,110 @@ def test_curvature_is_exact_and_data_stay(name):
     assert torch.equal(x, before)
 
 
+class Parted(nn.Module):
+    """Reads numbers and words, in a tuple, a list or a dictionary."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(9, 2)
+        self.head = nn.Linear(6, 3)
+
+    def forward(self, given):
+        x, words = given.values() if isinstance(given, dict) else given
+        return self.head(torch.cat([x, torch.tanh(self.embedding(words)).mean(1)], 1))
+
+
+ENDED = {"class": Y, "weight": torch.linspace(0.5, 1.5, 24, dtype=torch.float64)}
+
+
+def weighted(outputs, targets):
+    losses = F.cross_entropy(outputs, targets["class"], reduction="none")
+    return (losses * targets["weight"]).mean()
+
+
+PARTED = {
+    "tuple": (((X, WORDS), Y), F.cross_entropy),
+    "list": (([X, WORDS], Y), F.cross_entropy),
+    "dictionary": (({"x": X, "words": WORDS}, Y), F.cross_entropy),
+    "targets too": (((X, WORDS), ENDED), weighted),
+}
+
+
+@pytest.mark.parametrize("name", PARTED)
+def test_inputs_and_targets_of_several_arrays_are_measured_with_their_errors(name):
+    (x, y), loss = PARTED[name]
+    model = built(Parted)
+    scalar = lambda *weights: loss(
+        torch.func.functional_call(
+            model, dict(zip([n for n, _ in model.named_parameters()], weights, strict=True)), (x,)
+        ),
+        y,
+    )
+    weights = tuple(weight.detach() for weight in model.parameters())
+    blocks = torch.autograd.functional.hessian(scalar, weights)
+    sizes = [weight.numel() for weight in weights]
+    dense = torch.cat(
+        [
+            torch.cat([b.reshape(n, -1) for b in row], 1)
+            for row, n in zip(blocks, sizes, strict=True)
+        ]
+    )
+    for micro_batch in (24, 5):
+        report = measure(model, loss, (x, y), what=["sharpness"], micro_batch=micro_batch)
+        right = pytest.approx(float(torch.linalg.eigvalsh(dense)[-1]), rel=1e-3)
+        assert report["sharpness"].value == right
+        low, high = report["sharpness"].over_examples
+        assert low < report["sharpness"].value < high < float("inf")
+
+
+class Sparse(nn.Module):
+    def __init__(self, sparse):
+        super().__init__()
+        self.embedding = nn.Embedding(9, 3, padding_idx=0, sparse=sparse)
+        self.head = nn.Linear(3, 3)
+
+    def forward(self, words):
+        return self.head(torch.tanh(self.embedding(words)).mean(1))
+
+
+@pytest.mark.parametrize("what", ["hessian", "gauss-newton", "fisher"])
+def test_sparse_embeddings_have_the_curvature_of_dense_ones(what):
+    sparse, dense = (built(lambda kind=kind: Sparse(kind)) for kind in (True, False))
+    values = [
+        measure(m, F.cross_entropy, (WORDS, Y), what=["sharpness"], curvature=what)["sharpness"]
+        for m in (sparse, dense)
+    ]
+    assert values[0].value == pytest.approx(values[1].value, rel=1e-9)
+    if what == "hessian":
+        assert values[0].value == pytest.approx(exact(dense, WORDS, Y)[1], rel=1e-3)
+
+
+REFUSED = {
+    "a bag": (lambda: nn.Sequential(nn.EmbeddingBag(9, 3), nn.Linear(3, 3)), WORDS, "nn.Embedding"),
+    "traced": (lambda: torch.jit.trace(nn.Linear(4, 3), X.float()), X.float(), "was traced"),
+    "several arguments": (lambda: nn.Bilinear(4, 4, 3), X.float(), "a module around it"),
+    "a norm at zero": (lambda: Norm(), torch.zeros(24, 4), "under the root"),
+}
+
+
+class Norm(nn.Linear):
+    """Divides nothing, and takes norms that are zero at inputs of zero."""
+
+    def __init__(self):
+        super().__init__(4, 3, bias=False)
+
+    def forward(self, x):
+        return super().forward(x).norm(dim=1, keepdim=True) * torch.ones(3)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_differentiated_twice_is_refused_with_what_to_try(name):
+    build, x, advice = REFUSED[name]
+    with pytest.raises(UserError, match=advice):
+        measure(build(), F.cross_entropy, (x, Y), what=["sharpness"])
+
+
 class Counting(nn.Module):
     """Returns its own loss, and writes on buffers and attributes in training."""
 

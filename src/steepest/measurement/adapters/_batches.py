@@ -105,15 +105,20 @@ class Batches:
 def is_pair_of_arrays(source: Any) -> bool:
     """Tell whether this is ``(x, y)``, and not a list of two batches.
 
-    One of them may be several arrays, as no batch is an array: ``((x, z), y)``.
+    One of them may be several arrays, as no batch is an array: ``((x, z), y)``. Both may be where one is a dictionary
+    and the other is none, as batches are of one kind: ``((x, z), {"class": y})``.
 
     >>> x = np.ones(3)
     >>> is_pair_of_arrays(((x, x), x)), is_pair_of_arrays([(x, x), (x, x)])
     (True, False)
     """
-    if not (isinstance(source, tuple | list) and len(source) == 2):
+    if not (isinstance(source, tuple | list) and len(source) == 2 and all(map(leaves, source))):
         return False
-    return any(hasattr(part, "shape") for part in source) and all(map(leaves, source))
+    is_mapping = [isinstance(part, Mapping) for part in source]
+    return any(hasattr(part, "shape") for part in source) or is_mapping in (
+        [True, False],
+        [False, True],
+    )
 
 
 def examples(batch: Any) -> int:

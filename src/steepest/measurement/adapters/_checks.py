@@ -211,7 +211,9 @@ def _second_derivative(subject: Subject, eps: float) -> None:
         _check_attached(subject, u)
     if not np.isfinite(size):
         raise UserError(
-            f"products with the Hessian of {subject.name} are not finite at these weights"
+            f"products with the Hessian of {subject.name} are not finite at these weights: an operation has no second "
+            "derivative where it is evaluated, such as a norm or sinc at zero; add a small number under the root, or "
+            "move the weights or inputs off that place"
         )
     twist = abs(float(v @ of_u - u @ of_v))
     if 1e4 * eps * size < twist <= 10 * SINGLE * size:

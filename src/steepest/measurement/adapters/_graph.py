@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import grad
 from torch.func import functional_call
+from torch.nn.functional import embedding
 from torch.overrides import TorchFunctionMode
 
 from steepest.core.errors import UserError
@@ -51,15 +52,21 @@ def run(
         return functional_call(module, weights, (x,))
 
 
-class _WeightNorm(TorchFunctionMode):
-    """Normalize weights by operations whose second derivative is right; that of torch's own kernel is not."""
+class _Replaced(TorchFunctionMode):
+    """Normalize weights by operations whose second derivative is right, and look rows up with dense derivatives.
+
+    The second derivative of torch's own kernel of the former is not right; the latter's sparse ones have none.
+    """
 
     def __torch_function__(
         self, func: Callable, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
+        kwargs = kwargs or {}
+        if func is embedding:
+            return embedding(*args[:6], **{**kwargs, "sparse": False})
         if getattr(func, "__name__", "") != "_weight_norm":
-            return func(*args, **(kwargs or {}))
-        return _weight_norm(*args, **(kwargs or {}))
+            return func(*args, **kwargs)
+        return _weight_norm(*args, **kwargs)
 
 
 def _weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
@@ -72,7 +79,8 @@ def _twice_differentiable(module: nn.Module) -> AbstractContextManager:
     """Replace operations without a correct second derivative, for modules that have them."""
     hooks = [hook for part in module.modules() for hook in part._forward_pre_hooks.values()]
     names = {type(part).__name__ for part in [*module.modules(), *hooks]}
-    return _WeightNorm() if names & {"_WeightNorm", "WeightNorm"} else nullcontext()
+    is_sparse = any(getattr(part, "sparse", False) for part in module.modules())
+    return _Replaced() if is_sparse or names & {"_WeightNorm", "WeightNorm"} else nullcontext()
 
 
 def one_tensor(name: str, returned: Any) -> Tensor:

@@ -48,7 +48,7 @@ def _in_groups(subject: Subject, groups: int, count: int, rng: np.random.Generat
     source = subject.batches.source
     if subject.batches.whole:
         order = rng.permutation(count)
-        source = tuple(array[order] for array in source)
+        source = taken(source, order)
     small = subject.at(subject.values())
     small.batches = type(subject.batches)(
         source, max(1, min(subject.batches.size, count // groups))

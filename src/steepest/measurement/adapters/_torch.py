@@ -259,7 +259,7 @@ class TorchSubject(Subject):
         """Evaluate on a batch, with its own random numbers where the subject has some."""
         seed = None if self.noise is None else self.noise + self.batches.position
         with (
-            untouched(self.name, batch, seed, self.device),
+            untouched(self.name, batch, seed, self.device, self.module),
             put_back(self.module, self.loss.function, seed),
             bare(self.module),
             by_itself(),
@@ -566,7 +566,11 @@ def full_precision() -> Iterator[None]:
 
 @contextmanager
 def untouched(
-    name: str, batch: Any, seed: int | None = None, device: torch.device = CPU
+    name: str,
+    batch: Any,
+    seed: int | None = None,
+    device: torch.device = CPU,
+    module: nn.Module | None = None,
 ) -> Iterator[None]:
     """Use the attention kernel with second derivatives, restore random states, and raise errors in one sentence.
 
@@ -575,6 +579,7 @@ def untouched(
         batch: on which it is evaluated, for the sentence.
         seed: of the random numbers that are drawn; None for what comes.
         device: of the weights.
+        module: the model, for what to try.
     """
     state = torch.get_rng_state()
     of_numpy = np.random.get_state()
@@ -606,10 +611,23 @@ def untouched(
         )
         given = f"a batch of {', '.join(kinds)}"
         raise UserError(
-            f"{name} cannot be evaluated or differentiated on {given}: {said}"
+            f"{name} cannot be evaluated or differentiated on {given}: {said}; {_to_try(module)}"
         ) from trouble
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
         torch.set_rng_state(state)
         np.random.set_state(of_numpy)
         random.setstate(of_python)
+
+
+def _to_try(module: nn.Module | None) -> str:
+    """Return what helps where a module cannot be evaluated or differentiated twice."""
+    if isinstance(module, torch.jit.ScriptModule):
+        return "measure the module that was traced or scripted"
+    parts = [] if module is None else list(module.modules())
+    if any(isinstance(part, nn.EmbeddingBag) for part in parts):
+        return "nn.EmbeddingBag has no second derivative: use nn.Embedding and the mean or sum of its rows"
+    return (
+        "see that model(x) and loss(outputs, y) run on one batch (x, y); a model of several arguments needs a module "
+        "around it that takes them as one"
+    )

@@ -81,9 +81,10 @@ def _failures(run: "TrainingRun") -> Finding | None:
     failed = [r for r in run.records if "trouble" in r and not _is_divergence(r)]
     if not failed:
         return None
+    kept = "kept " * bool(run.left_out)  # nothing is known of what a very long log leaves out
     return Finding(
         "?",
-        f"{len(failed)} of {len(run.records)} measurements failed, the last at step {failed[-1]['step']}: "
+        f"{len(failed)} of {len(run.records)} {kept}measurements failed, the last at step {failed[-1]['step']}: "
         f"{failed[-1]['trouble']}",
         "trouble",
         FindingId.NOT_MEASURED,
