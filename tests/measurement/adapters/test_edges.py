@@ -212,6 +212,7 @@ REFUSED = {
     "a bag": (lambda: nn.Sequential(nn.EmbeddingBag(9, 3), nn.Linear(3, 3)), WORDS, "nn.Embedding"),
     "traced": (lambda: torch.jit.trace(nn.Linear(4, 3), X.float()), X.float(), "was traced"),
     "several arguments": (lambda: nn.Bilinear(4, 4, 3), X.float(), "a module around it"),
+    "complex": (lambda: nn.Linear(4, 3, dtype=torch.complex64), X.float(), "torch.complex"),
     "a norm at zero": (lambda: Norm(), torch.zeros(24, 4), "under the root"),
 }
 

@@ -94,6 +94,11 @@ def in_one_precision(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     kinds = {weight.dtype for weight in tensors.values()}
     if kinds & set(HALF) and kinds <= {*HALF, torch.float32}:
         return {name: weight.float() for name, weight in tensors.items()}
+    if any(kind.is_complex for kind in kinds):
+        raise UserError(
+            "complex weights of a module are not measured; keep the real and imaginary part of each as two real "
+            "parameters, and join them by torch.complex in the forward pass"
+        )
     if len(kinds) != 1 or not kinds <= {torch.float32, torch.float64}:
         said = sorted(str(kind) for kind in kinds) or "no weights that require gradients"
         raise UserError(
