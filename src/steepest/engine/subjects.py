@@ -30,7 +30,7 @@ from steepest.files import import_file
 from steepest.kit import Judgement
 from steepest.kit.subjects import Cost, Networks, OnSubject, Plainly, alone, claim_of
 from steepest.measurement import Builder
-from steepest.measurement.adapters import batch_gradient, quick_threads
+from steepest.measurement.adapters import batch_gradient, quick_threads, states_kept
 
 REPEATS = 3  # timings of each kind of work, of which the middle one counts
 SLOW = 5.0  # seconds after which a single timing must do
@@ -100,6 +100,7 @@ def version_of(entry: Entry) -> type[OnSubject]:
     return kind
 
 
+@states_kept()
 def run_on(
     entry: Entry,
     source: "str | Builder | Callable[..., Any]",

@@ -71,14 +71,24 @@ def check_subject(subject: Subject, fixed: bool = False) -> None:
 @contextmanager
 def random_states(seed: int) -> Iterator[None]:
     """Let Python, NumPy and torch draw the random numbers of a seed; put their states back afterwards."""
+    with states_kept():
+        random.seed(seed)
+        np.random.seed(seed)
+        torch = sys.modules.get("torch")
+        if torch is not None:
+            torch.default_generator.manual_seed(
+                seed
+            )  # not those of devices, which are not put back
+        yield
+
+
+@contextmanager
+def states_kept() -> Iterator[None]:
+    """Put back the states of the generators of Python, NumPy and torch, whatever draws from them meanwhile."""
     ours = random.getstate()
     of_numpy = np.random.get_state()
     torch = sys.modules.get("torch")
     of_torch = None if torch is None else torch.get_rng_state()
-    random.seed(seed)
-    np.random.seed(seed)
-    if torch is not None:
-        torch.default_generator.manual_seed(seed)  # not those of devices, which are not put back
     try:
         yield
     finally:

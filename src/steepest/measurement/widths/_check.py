@@ -15,7 +15,7 @@ from steepest.core.panels import Panel, observed_curve, panel
 from steepest.measurement._building import Builder
 from steepest.measurement._fingerprint import digest_of
 from steepest.measurement._report import Reading, Report
-from steepest.measurement.adapters import Batches
+from steepest.measurement.adapters import Batches, states_kept
 from steepest.measurement.widths._coordinates import (
     Coordinates,
     coordinates,
@@ -74,6 +74,7 @@ class _Networks(NamedTuple):
         return self.by_width[0][0]
 
 
+@states_kept()
 def width_check(
     build: Any,
     widths: Sequence[float] = WIDTHS,

@@ -17,7 +17,7 @@ from steepest.core.panels import Panel, observed_curve, panel
 from steepest.measurement._building import Builder
 from steepest.measurement._fingerprint import digest_of
 from steepest.measurement._report import Reading, Report
-from steepest.measurement.adapters import quick_threads
+from steepest.measurement.adapters import quick_threads, states_kept
 from steepest.measurement.widths._best_step import (
     Minimum,
     carried,
@@ -120,6 +120,7 @@ class Trainings(NamedTuple):
         return len({start.sizes for start in self.starts}) > 1
 
 
+@states_kept()
 def step_transfer(
     build: Any,
     widths: Sequence[float] = TRANSFER_WIDTHS,
