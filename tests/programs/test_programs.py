@@ -160,3 +160,14 @@ def test_multipliers_point_at_the_separator():
 def test_bad_input_is_refused_in_one_sentence(x, y, options, message):
     with pytest.raises(UserError, match=message):
         hard_margin(x, y, **options)
+
+
+@pytest.mark.parametrize("thin", [1e-9, 1e-10, 1e-11])
+def test_a_margin_below_what_is_resolved_is_within_the_gap(thin):
+    """Two classes on both sides of a line: the margin is thin/√2, and nothing says that there is none."""
+    x = [[1, 1 + thin], [1, 1 - thin], [2, 2 + thin], [2, 2 - thin]]
+    found = hard_margin(x, [1, -1, 1, -1])
+    if found.separable:
+        assert found.margin == pytest.approx(thin / 2**0.5, rel=1e-4)
+    else:
+        assert found.gap >= thin / 2**0.5 - 1e-16

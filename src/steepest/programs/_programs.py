@@ -54,7 +54,7 @@ class MarginProgram:
             multipliers a_i of the lecture's problem ``min ½‖w‖²`` are ``q_i / γ̂²``.
         support: numbers of the support vectors, the examples with ``q_i > 0``.
         gap: ``‖Σ q_i y_i x_i‖_* - γ̂ ≥ 0``: the true maximum lies between the margin and the margin plus this.
-        separable: whether a separator exists.
+        separable: whether a separator was found: where it is false, none has a margin above ``gap``.
         reason: why not, if it does not: the multipliers are then the certificate.
     """
 
@@ -78,8 +78,8 @@ def hard_margin(
     """Find the maximum-margin separator ``γ̂ = max_{‖w‖ ≤ 1} min_i y_i (⟨w, x_i⟩ + b)``, with its support vectors.
 
     The dual problem is ``min ‖Σ q_i y_i x_i‖_*`` over the simplex (with ``Σ q_i y_i = 0`` if there is a bias).
-    Without a separator this minimum is zero, which proves that there is none (Gordan): this is an outcome,
-    ``separable = False`` with a reason, not an error.
+    Without a separator this minimum is zero (Gordan), which is an outcome, ``separable = False`` with a reason, and not
+    an error. A margin below 1e-9 of the largest entry is not told from none: ``gap`` bounds what may have been missed.
 
     Args:
         x: inputs, shape ``(n, d)``.
@@ -261,6 +261,6 @@ def _simplex(q: np.ndarray, signs: np.ndarray | None) -> np.ndarray:
 
 def _reason(members: int, bound: float) -> str:
     return (
-        f"no separator exists: a weighted mean of {members} signed examples (the weights are in `dual`) has norm "
-        f"{bound:.1e} relative to the largest entry, and no margin exceeds that"
+        f"no separator has a margin above {bound:.1e} of the largest entry: so short is a weighted mean of {members} "
+        "signed examples (the weights are in `dual`)"
     )
