@@ -130,9 +130,14 @@ def judge_nulls(
     return tuple(replace(null, headline=_dependence(null) in of_headline) for null in nulls)
 
 
-def _dependence(null: Null) -> tuple[str, bool]:
-    """Return what of a law a headline may depend on: the law along its axes, or its size."""
-    return null.law, bool(null.axis)
+def _dependence(null: Null) -> tuple[str, str]:
+    """Return what of a law a headline may depend on: the law along its axes, how much it varies there, or its size.
+
+    An order is the same where a law varies half as much, and asks nothing of that.
+    """
+    if not null.axis:
+        return null.law, "size"
+    return null.law, f"{null.axis} halved" if null.kind == "halved" else "axes"
 
 
 def _in_numbers(check: Check) -> bool:

@@ -111,6 +111,8 @@ class KacRice(kit.Claim[Setting]):
             "saddles": "high",
         }.items()
         for null in ("steeper", "shallower")
+    } | {
+        "height.dimension.halved": "from N = 3 to 4 heights differ by a seventh, of which the margin takes half"
     }
     shared = {
         "steepest.landscapes._critical_points.binomial_weights": "it makes forms isotropic, which is all that theory "
