@@ -1,4 +1,6 @@
-"""Whether a loss is the mean cross-entropy of class numbers, which shows by its value."""
+"""Whether a loss is the mean cross-entropy of class numbers, which shows by its values."""
+
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,6 +9,8 @@ from scipy.special import logsumexp
 from steepest.core.errors import UserError
 from steepest.measurement.adapters import Subject
 
+SPREAD = 5.0  # of the outputs at which a loss is asked once more
+FEW = 64  # examples there
 NUMBERS = 2**20
 """Logits that are in double precision at a time: those of language models are many."""
 
@@ -40,8 +44,8 @@ def _cross_entropies(logits: NDArray, labels: NDArray) -> NDArray:
 
 def is_cross_entropy(subject: Subject) -> bool:
     """Tell whether the risk is the mean cross-entropy of the outputs."""
-    mean = mean_cross_entropy(*subject.outputs())
-    return mean is not None and same_risk(subject, subject.risk(), mean)
+    outputs, targets = subject.outputs()
+    return is_this_loss(subject, outputs, targets, mean_cross_entropy)
 
 
 def check_cross_entropy(subject: Subject, outputs: NDArray, labels: NDArray) -> None:
@@ -55,13 +59,43 @@ def check_cross_entropy(subject: Subject, outputs: NDArray, labels: NDArray) -> 
     Raises:
         UserError: it is not.
     """
-    risk = subject.risk()
-    mean = mean_cross_entropy(outputs, labels)
-    if mean is None or not same_risk(subject, risk, mean):
+    if not is_this_loss(subject, outputs, labels, mean_cross_entropy):
+        mean = mean_cross_entropy(outputs, labels)
+        beside = "" if mean is None else f" and the cross-entropy of its outputs {mean:.6g}"
         raise UserError(
-            f"expected the mean cross-entropy: the loss of {subject.name} is {risk:.6g} and the "
-            f"cross-entropy of its outputs {mean:.6g}; leave decay, label smoothing and other terms out of the loss"
+            f"expected the mean cross-entropy: the loss of {subject.name} is {subject.risk():.6g}{beside}, or they "
+            "differ at other outputs; leave decay, label smoothing and other terms out of the loss"
         )
+
+
+def is_this_loss(
+    subject: Subject,
+    outputs: NDArray,
+    targets: NDArray,
+    value: Callable[[NDArray, NDArray], float | None],
+) -> bool:
+    """Tell whether the risk is a loss of outputs and targets, by its values at the network's outputs and at others.
+
+    Near a start label smoothing, weights of classes and Huber's loss have nearly the values of simpler losses: so the
+    loss is asked for outputs that are spread too, of the first examples.
+
+    Args:
+        subject: whose risk it is.
+        outputs: its outputs, shape ``(n, …)``.
+        targets: shape ``(n, …)``.
+        value: of the loss in question, None where it takes no such targets.
+    """
+    own = value(outputs, targets)
+    if own is None or not same_risk(subject, subject.risk(), own):
+        return False
+    few = targets[:FEW]
+    apart = SPREAD * np.random.default_rng(0).standard_normal((len(few), *outputs.shape[1:]))
+    try:
+        asked = subject.loss_at(apart, few)
+    except UserError:  # a loss of the parameters and the batch cannot be asked
+        return True
+    other = value(apart, few)
+    return other is not None and same_risk(subject, asked, other)
 
 
 def same_risk(subject: Subject, risk: float, value: float) -> bool:

@@ -4,13 +4,18 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 
 from steepest.core.errors import UserError
 from steepest.measurement._context import Context
-from steepest.measurement._cross_entropy import mean_cross_entropy, same_risk
+from steepest.measurement._cross_entropy import is_this_loss, mean_cross_entropy, same_risk
 
 LEARNED = 0.01  # relative difference from a constant guess below which nothing has been learned
+AT_REST = 1e-3  # of the slope at zero, below which a search for a constant guess has come to rest
 POINTS = 8  # at which linearity is tried
+NUMBERS = (
+    2**17
+)  # outputs up to which a constant guess is searched for: each step of the search is a loss of all
 
 
 class KnownLoss(NamedTuple):
@@ -57,18 +62,51 @@ def _same(rows: NDArray, dtype: np.dtype) -> bool:
 
 
 def constant_guess(context: Context) -> float | None:
-    """Return the least risk of outputs that are the same for all examples, if the loss is one whose minimum is known.
+    """Return the least risk of outputs that are the same for all examples, if it is known or a search finds it.
 
     The entropy of the labels' frequencies for the mean cross-entropy; the variance of the targets, or half of it, for
-    the mean square or half of it.
+    the mean square or half of it. Of other losses of outputs ``(n,)`` or ``(n, k)`` what a descent from zero finds.
     """
     loss = _known_loss(context)
     if loss is None:
-        return None
+        return _least_of_constants(context)
     if loss.square is not None:
         return loss.square * _variance(loss.targets)
     shares = np.bincount(loss.targets.ravel()) / loss.targets.size
     return -float(sum(share * np.log(share) for share in shares if share))
+
+
+def _least_of_constants(context: Context) -> float | None:
+    """Return the least loss of constant outputs by a search from zero; None where it does not come to rest.
+
+    It is the least of all if the loss is convex in the outputs, and otherwise one that a constant guess has.
+    """
+    try:
+        outputs, targets = context.outputs
+    except UserError:
+        return None
+    subject = context.subject
+    if outputs.ndim > 2 or not 0 < outputs.size <= NUMBERS:
+        return None
+
+    def loss_and_slope(constant: NDArray) -> tuple[float, NDArray]:
+        alike = np.broadcast_to(constant.reshape(outputs.shape[1:]), outputs.shape).copy()
+        slope = subject.slopes(alike, targets).sum(0)
+        return subject.loss_at(alike, targets), np.asarray(slope, float).ravel()
+
+    start = np.zeros(outputs[0].size)
+    try:
+        # a loss that is no function of outputs and targets alone, or not of all examples at once, has no such guess
+        if not same_risk(subject, subject.risk(), subject.loss_at(outputs, targets)):
+            return None
+        steepness = float(np.abs(loss_and_slope(start)[1]).max())
+        least = minimize(loss_and_slope, start, jac=True, method="L-BFGS-B")
+    except UserError:
+        return None
+    at_rest = np.abs(least.jac).max() <= AT_REST * max(
+        steepness, float(np.finfo(subject.dtype).eps)
+    )
+    return float(least.fun) if at_rest and np.isfinite(least.fun) else None
 
 
 def spread_of_the_outputs(context: Context) -> Spread | None:
@@ -91,17 +129,15 @@ def _known_loss(context: Context) -> KnownLoss | None:
         outputs, targets = context.outputs
     except UserError:
         return None
-    risk = context.subject.risk()
-    mean = mean_cross_entropy(outputs, targets)
-    if mean is not None:
-        is_the_mean = same_risk(context.subject, risk, mean)
+    if mean_cross_entropy(outputs[:1], targets[:1]) is not None:
+        is_the_mean = is_this_loss(context.subject, outputs, targets, mean_cross_entropy)
         return KnownLoss(outputs, targets, None) if is_the_mean else None
     if targets.shape != outputs.shape or not np.issubdtype(targets.dtype, np.floating):
         return None
     outputs = outputs.astype(float)
-    square = float(((outputs - targets) ** 2).mean())
     for factor in (1.0, 0.5):
-        if same_risk(context.subject, risk, factor * square):
+        square = lambda out, y, factor=factor: factor * float(((out - y) ** 2).mean())
+        if is_this_loss(context.subject, outputs, targets, square):
             return KnownLoss(outputs, targets, factor)
     return None
 

@@ -214,6 +214,10 @@ class JaxSubject(Subject):
         x, y = as_pair(batch)
         return self._call(self.functions.outputs, x), np.asarray(y)
 
+    def loss_at(self, outputs: NDArray, targets: Any) -> float:
+        self.functions.loss.need_outputs("the loss of outputs")
+        return float(self._call(self.functions.loss_at, targets, outputs))
+
     def slopes(self, outputs: NDArray, targets: Any) -> NDArray:
         self.functions.loss.need_outputs("weighing parts of a batch")
         return self._call(self.functions.slopes, targets, outputs)
@@ -405,6 +409,7 @@ class _Functions:
         )
         at = lambda tree, x: partial(_swapped, forward(tree), x)
         self.loss = loss
+        self.loss_at = compiled(lambda tree: lambda w, y, out: loss.function(out, y))
         self.slopes = compiled(lambda tree: lambda w, y, out: jax.grad(loss.function)(out, y))
         self.jvp = compiled(lambda tree: lambda w, x, v: jax.jvp(at(tree, x), (w,), (v,))[1])
         self.vjp = compiled(lambda tree: lambda w, x, u: jax.vjp(at(tree, x), w)[1](u)[0])

@@ -89,6 +89,14 @@ class Subject(ABC):
         """Return outputs ``(b, …)`` and targets ``(b, …)``."""
 
     @abstractmethod
+    def loss_at(self, outputs: NDArray, targets: Any) -> float:
+        """Return the loss of some outputs ``(b, …)``, whatever the weights are.
+
+        Raises:
+            UserError: a loss of ``(params, batch)``.
+        """
+
+    @abstractmethod
     def slopes(self, outputs: NDArray, targets: Any) -> NDArray:
         """Return the derivative of the loss of some outputs ``(b, …)`` in them, whatever the weights are.
 

@@ -396,6 +396,12 @@ class TorchSubject(Subject):
                 total += self._graph(batch).numbers
         return total
 
+    def loss_at(self, outputs: NDArray, targets: Any) -> float:
+        self.loss.need_outputs("the loss of outputs")
+        with self.untouched(targets), torch.no_grad():
+            at = torch.tensor(outputs, dtype=self.precision, device=self.device)
+            return float(self.loss.function(at, self.cast(targets)))
+
     def slopes(self, outputs: NDArray, targets: Any) -> NDArray:
         self.loss.need_outputs("weighing parts of a batch")
         with self.untouched(targets), LargeCrossEntropy():
