@@ -121,12 +121,13 @@ class NoisyMeanField(kit.Claim[Setting]):
     not_told = {
         **{
             f"cost.temperature.{null}": "it is in units of the temperature, on which it hardly depends"
-            for null in ("flat", "reversed")
+            for null in ("flat", "halved", "reversed")
         },
         **{
             f"time.empty.{null}": "how much times to these targets differ depends on the start"
-            for null in ("flat", "reversed")
+            for null in ("flat", "halved", "reversed")
         },
+        "time.temperature.halved": "over these temperatures times differ by a half, and the margin takes a fifth",
     }
     shared = {
         "claim.NoisyMeanField.steps": "what is judged comes long before the end, or has settled by then",
