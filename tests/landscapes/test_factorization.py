@@ -105,10 +105,10 @@ def test_the_lemma_and_where_it_is_sharp():
     ("wrong", "says"),
     [
         (lambda: factorization_point([1.0, -1.0], (0,), 1), "semidefinite"),
-        (lambda: factorization_point([], (), 1), "semidefinite"),
+        (lambda: factorization_point([], (), 1), "eigenvalues must be"),
         (lambda: factorization_point([1.0, 0.5], (0, 1), 1), "at most 1"),
         (lambda: factorization_point([1.0, 0.0], (1,), 1), "positive"),
-        (lambda: nearest_root(np.ones((3, 1)), np.ones((2, 1))), "one shape"),
+        (lambda: nearest_root(np.ones((3, 1)), np.ones((2, 1))), "root must be"),
     ],
 )
 def test_bad_input_is_one_sentence(wrong, says):

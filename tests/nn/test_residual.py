@@ -38,10 +38,10 @@ def test_a_folding_is_the_angle_folded(folds):
 @pytest.mark.parametrize(
     ("build", "words"),
     [
-        (lambda: residual(2, 0), "needs inputs"),
+        (lambda: residual(2, 0), "blocks must be"),
         (lambda: folding(-1), "from zero on"),
-        (lambda: residual_layers(np.ones((2, 2)), [], [], []), "matrices U"),
-        (lambda: residual_layers([[[1.0]]], [[0.0]], [[[1.0]]], [1.0, 2.0]), "the readout"),
+        (lambda: residual_layers(np.ones((2, 2)), [], [], []), "inner must be"),
+        (lambda: residual_layers([[[1.0]]], [[0.0]], [[[1.0]]], [1.0, 2.0]), "readout must be"),
     ],
 )
 def test_what_is_no_residual_network_is_refused(build, words):

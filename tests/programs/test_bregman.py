@@ -179,5 +179,5 @@ def test_bad_input_is_refused_in_one_sentence():
     x, y, start = problem(entropy())
     with pytest.raises(UserError, match="positive weights, got"):
         bregman_interpolation(x, y, entropy(), -start)
-    with pytest.raises(UserError, match="a start of shape"):
+    with pytest.raises(UserError, match="start must be"):
         bregman_interpolation(x, y, entropy(), start[:3])

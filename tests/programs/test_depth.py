@@ -126,5 +126,5 @@ def test_bad_inputs_are_refused():
         depth_interpolation(x, y, 1, 1.0)
     with pytest.raises(UserError, match="scale"):
         depth_interpolation(x, y, 3, 0.0)
-    with pytest.raises(UserError, match="targets"):
+    with pytest.raises(UserError, match="y must be"):
         depth_interpolation(x, y[:2], 3, 1.0)

@@ -60,7 +60,7 @@ def test_labels_that_contradict_have_margin_zero():
 
 
 def test_bad_input_is_one_sentence():
-    with pytest.raises(UserError, match="neurons of shape"):
+    with pytest.raises(UserError, match="weights must be"):
         feature_margin([[1.0, 0.0]], [1], [[1.0]])
     with pytest.raises(UserError, match="labels"):
         feature_margin([[1.0, 0.0]], [2], [[1.0, 1.0]])

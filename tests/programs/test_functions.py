@@ -117,7 +117,7 @@ def test_bad_input_is_refused_in_one_sentence():
         least_cost_function([1.0], [1.0])
     with pytest.raises(UserError, match="distinct"):
         least_cost_function([1.0, 1.0], [1.0, 2.0])
-    with pytest.raises(UserError, match="targets"):
+    with pytest.raises(UserError, match="y must be"):
         least_cost_function([1.0, 2.0], [1.0])
     with pytest.raises(UserError, match="finite"):
         least_cost_function([1.0, np.nan], [1.0, 2.0])

@@ -148,7 +148,7 @@ def test_bad_input_is_refused_in_one_sentence():
     x, y, _ = regression()
     with pytest.raises(UserError, match="positive"):
         hypentropy_interpolation(x, y, -1.0)
-    with pytest.raises(UserError, match="'l1', 'l2'"):
+    with pytest.raises(UserError, match="norm must be"):
         min_norm_interpolation(x, y, "l0")
     with pytest.raises(UserError, match="weights"):
         min_norm_interpolation(x, y, np.ones(3))

@@ -80,7 +80,7 @@ def test_contradictions_are_an_outcome():
 
 
 def test_bad_inputs_are_refused_in_one_sentence():
-    with pytest.raises(UserError, match="choose two coordinates"):
+    with pytest.raises(UserError, match="x must be"):
         neuron_edges(np.ones((2, 3)), [1, -1])
     with pytest.raises(UserError, match="only -1 and \\+1"):
         neuron_margin(np.ones((2, 2)), [0, 1])

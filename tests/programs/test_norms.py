@@ -107,7 +107,7 @@ def test_weight_matrices_of_a_network_compose_to_it():
 
 @pytest.mark.parametrize("function", [spectral_norm, frobenius_norm, row_group_norm, stable_rank])
 def test_a_vector_is_refused(function):
-    with pytest.raises(UserError, match=r"expected a matrix \(out, inp\), got shape \(3,\)"):
+    with pytest.raises(UserError, match="matrix must be"):
         function(jnp.ones(3))
 
 

@@ -217,7 +217,7 @@ def test_common_eigenvectors_diagonalize_or_refuse():
 
 
 def test_bad_input_is_refused_in_one_sentence():
-    with pytest.raises(UserError, match="measurements of shape"):
+    with pytest.raises(UserError, match="measurements must be"):
         nuclear_norm_interpolation(np.eye(2), [1.0, 2.0])
     with pytest.raises(UserError, match="targets"):
         nuclear_norm_interpolation([np.eye(2)], [1.0, 2.0])

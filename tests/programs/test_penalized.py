@@ -201,7 +201,7 @@ def test_excess_bounds_the_true_excess(penalty, loss):
 
 
 def test_bad_inputs_are_refused_in_one_sentence():
-    with pytest.raises(UserError, match="penalty l1 or l2"):
+    with pytest.raises(UserError, match="penalty must be"):
         penalized_minimum([[1.0]], [1.0], -1.0, "l3")
     with pytest.raises(UserError, match="exponential or logistic"):
         penalized_minimum([[1.0]], [1.0], -1.0, loss="hinge")

@@ -34,5 +34,5 @@ def test_the_polar_of_a_matrix_is_its_spectral_norm():
 def test_bad_input_is_one_sentence():
     with pytest.raises(UserError, match=r"shape \(n, 2\)"):
         polar(np.ones(2), np.ones((2, 3)))
-    with pytest.raises(UserError, match="expected a matrix"):
+    with pytest.raises(UserError, match="residual must be"):
         matrix_polar(np.ones(3))

@@ -112,5 +112,5 @@ def test_lists_that_do_not_match_are_refused(weights, start):
 
 
 def test_as_many_margins_as_inputs():
-    with pytest.raises(UserError, match=r"one margin an input, got shapes \(2,\) and \(8, 4\)"):
+    with pytest.raises(UserError, match="x must be"):
         normalized_margins(jnp.ones(2), 1.0, X)

@@ -103,8 +103,8 @@ def checked(function: Callable[Given, Result]) -> Callable[Given, Result]:
 def _accepted(label: str, name: str, value: Any, kind: Kind, sizes: Sizes) -> Any:
     if kind.accepts(value, sizes):
         return kind.convert(value)
-    known = ", ".join(f"{axis} = {sizes[axis]}" for axis in kind.axes if axis in sizes)
-    wanted = f"{label} must be {kind.said}{f' where {known}' * bool(known)}, got {shown(value)}"
+    lengths = ", ".join(f"{axis} = {sizes[axis]}" for axis in kind.axes if axis in sizes)
+    wanted = f"{label} must be {kind.said}{f' where {lengths}' * bool(lengths)}, got {shown(value)}"
     if kind.words and isinstance(value, str):
         raise UserError(f"{wanted}; {nearest(value, kind.words)}")
     raise UserError(f"{wanted}; try {name}={_example(kind, sizes)}")

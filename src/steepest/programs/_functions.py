@@ -37,7 +37,7 @@ class LeastCost:
 
 
 @checked
-def relu_cost(knots: Float[Any, " k"], slopes: Float[Any, " k+1"]) -> float:
+def relu_cost(knots: Float[Any, " _"], slopes: Float[Any, " _"]) -> float:
     """Return the least ``½ ‖weights‖²`` of two-layer ReLU networks that equal a piecewise linear function on all of R.
 
     ``C(f) = max(∫|f''|, |f'(-∞) + f'(+∞)|)`` over networks of any width, where input and output weights count and

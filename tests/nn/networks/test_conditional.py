@@ -74,7 +74,7 @@ def test_same_key_same_network_and_input_checks():
     arguments = (activation("relu"), 2.0, 0.0, 10, 3)
     one, two = (propagate_finite(jax.random.key(1), *arguments, INPUTS) for _ in range(2))
     np.testing.assert_array_equal(one, two)
-    with pytest.raises(ValueError, match=r"shape \(2, d\), got shape \(3, 3\)"):
+    with pytest.raises(ValueError, match="inputs must be"):
         propagate_finite(jax.random.key(1), *arguments, jnp.eye(3))
     with pytest.raises(ValueError, match="at least one neuron"):
         finite_grams(jax.random.key(1), activation("relu"), 2.0, 0.0, 0, 3, INPUTS)

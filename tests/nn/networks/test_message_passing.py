@@ -55,7 +55,7 @@ def test_weights_have_the_variance_that_is_said():
     [
         ({"aggregate": "median"}, "aggregate must be"),
         ({"readout": "last"}, "readout must be"),
-        ({"width": 0}, "a width of at least 1"),
+        ({"width": 0}, "width must be"),
     ],
 )
 def test_refused(arguments, words):

@@ -93,7 +93,7 @@ def test_one_dimension_in_closed_form():
 @pytest.mark.parametrize(
     ("target", "scale", "sentence"),
     [
-        (np.ones((2, 3)), 0.5, "expected a symmetric target"),
+        (np.ones((2, 3)), 0.5, "target must be"),
         (np.array([[0.0, 1.0], [0.0, 0.0]]), 0.5, "expected a symmetric target"),
         ([1.0], 0.0, "expected a scale above zero, got 0"),
     ],

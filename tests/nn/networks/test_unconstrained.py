@@ -109,7 +109,7 @@ def test_strong_decay_leaves_nothing():
     "bad", [(1, 2, 0.1, 0.1), (3, 0, 0.1, 0.1), (3, 2, 0.0, 0.1), (3, 2, 0.1, float("nan"))]
 )
 def test_bad_input_is_one_sentence(bad):
-    with pytest.raises(UserError, match="without decay there is no minimum"):
+    with pytest.raises(UserError, match="without decay there is no minimum|decay_h must be"):
         unconstrained_minimum(*bad)
-    with pytest.raises(UserError, match="cross-entropy or squared"):
+    with pytest.raises(UserError, match="loss must be"):
         unconstrained_minimum(3, 2, 0.1, 0.1, "hinge")

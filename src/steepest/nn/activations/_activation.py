@@ -223,7 +223,6 @@ def activation_names() -> tuple[str, ...]:
     return (*_NAMED, *_FAMILIES)
 
 
-@checked
 def activation(name_or_callable: str | Elementwise | Activation) -> Activation:
     """Find an activation by its name, or wrap your own elementwise JAX function, taken to be smooth.
 

@@ -9,7 +9,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from steepest.core.errors import UserError
-from steepest.core.signatures import checked
 from steepest.nn.layers._composition import serial
 from steepest.nn.layers._layer import LayerLike, Scheme, Signal
 from steepest.nn.layers._masks import as_mask, blanked
@@ -46,7 +45,6 @@ class LayeredNetwork(Network):
     watched: Callable[..., Array] | None = None
 
 
-@checked
 def network(
     *layers: LayerLike,
     shape: tuple[int, ...],
