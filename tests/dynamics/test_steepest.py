@@ -105,7 +105,7 @@ def test_bad_input_is_refused_in_one_sentence():
     for norm in ("l3", 0.5):
         with pytest.raises(UserError, match="norm (must be|is the order)"):
             steepest_descent(norm, 0.1)
-    with pytest.raises(UserError, match="gradient, unit, loss"):
+    with pytest.raises(UserError, match="size must be"):
         steepest_descent("l1", 0.1, "long")
     with pytest.raises(UserError, match="a risk to scale"):
         steepest_descent("l1", 0.1, "loss")

@@ -53,5 +53,5 @@ def test_steps_that_are_too_wide_misread():
     "table", [[[1, 0]], [[1], [0]], [[1, 2], [0, 1]], [1, 0], [[0.5, 1.0], [1.0, 0.0]]]
 )
 def test_what_is_no_table_is_refused(table):
-    with pytest.raises(UserError, match="table must be"):
+    with pytest.raises(UserError, match="table must be|zeros and ones"):
         bit_reader(table)

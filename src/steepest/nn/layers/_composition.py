@@ -211,7 +211,6 @@ class Multiply(Branched):
         return draft.add(Product(ends), Kind.OTHER, draft.spaces[ends[0]])
 
 
-@checked
 def serial(*layers: LayerLike) -> Serial:
     """Put layers one after the other; an activation's name or function is a layer too.
 
@@ -246,7 +245,6 @@ def add(*branches: LayerLike, weights: Sequence[float] | None = None) -> Add:
     return Add(layers, factors)
 
 
-@checked
 def concatenate(*branches: LayerLike) -> Beside:
     """Put the channels of branches that read the same signal side by side, as in inception and dense networks.
 
@@ -259,7 +257,6 @@ def concatenate(*branches: LayerLike) -> Beside:
     return Beside(_several("concatenate", branches))
 
 
-@checked
 def multiply(*branches: LayerLike) -> Multiply:
     """Multiply branches that read the same signal, channel by channel: gates.
 
