@@ -205,6 +205,30 @@ def _check_attached(subject: Subject, direction: NDArray) -> None:
 
 
 def _second_derivative(subject: Subject, eps: float) -> None:
+    """Check that products with the Hessian are symmetric, and differences of gradients.
+
+    Of inputs of a million a softmax leaves nothing in single precision but rounding: where the same holds in double,
+    the model is right.
+
+    Raises:
+        UserError: they are not, in either precision.
+    """
+    try:
+        _compare_products(subject, eps)
+    except UserError:
+        if subject.dtype != np.float32 or not _is_right_in_double(subject):
+            raise
+
+
+def _is_right_in_double(subject: Subject) -> bool:
+    try:
+        _compare_products(subject.precise(), float(np.finfo(np.float64).eps))
+    except UserError:
+        return False
+    return True
+
+
+def _compare_products(subject: Subject, eps: float) -> None:
     rng = np.random.default_rng(0)
     weights = subject.values()
     u, v = (
