@@ -68,7 +68,7 @@ def diagonal(
 
 
 @checked
-def diagonal_weights(params: DiagonalParams, depth: int = 2) -> Float[Array, " d"]:
+def diagonal_weights(params: DiagonalParams, depth: float = 2) -> Float[Array, " d"]:
     """Return the linear weights ``β = θ₊^L - θ₋^L`` that a diagonal network computes with.
 
     >>> diagonal_weights(DiagonalParams(plus=jnp.array([3.0]), minus=jnp.array([1.0]))).tolist()
