@@ -68,7 +68,9 @@ def test_where_a_claim_of_the_catalogue_holds(monkeypatch):
     counted = Record(3, Verdict.HOLDS, seeds=HoldRate(19, fails=1), settings=HoldRate(20))
     monkeypatch.setattr("steepest.record.records", lambda: {"decay": counted})
     where = where_it_holds(result)
-    assert where.rates == "holds at 19 of 20 fresh seeds (1 fails), 20 of 20 settings"
+    assert where.rates == (
+        "holds at 19 of 20 fresh seeds (1 fails), 20 of 20 settings; settings span a factor of 2 (lr)"
+    )
     assert (where.experiment, where.ranges) == ("Networks on digits.", {"lr": "0.1 … 0.2"})
 
 
