@@ -143,7 +143,9 @@ def stated_law(one: Literal, law: xarray.DataArray, anchor: str) -> xarray.DataA
         )
     axes = list(one.power)
     if anchor == "fit":
-        constant = np.sign(ratio).mean(axes) * np.exp(np.log(np.abs(ratio)).mean(axes))
+        sign = 1.0 if bool((ratio > 0).all()) else -1.0
+        logs: xarray.DataArray = xarray.apply_ufunc(np.log, sign * ratio)
+        constant = sign * np.exp(logs.mean(axes))
     else:
         constant = ratio.isel(dict.fromkeys(axes, 0 if anchor == "first" else -1), drop=True)
     return (constant * shape).transpose(*law.dims)

@@ -70,8 +70,8 @@ def mean_square_of_adam(moments: Moments, beta1: Any, beta2: Any, step: int) -> 
 @checked
 def spread_of_second_moment(beta2: ArrayLike, step: int) -> Any:
     """Return Σ b_k², the variance of v over that of g²."""
-    gone = beta2**step
-    return (1 - beta2) / (1 + beta2) * (1 + gone) / (1 - gone)
+    gone = beta2**step  # pyright: ignore
+    return (1 - beta2) / (1 + beta2) * (1 + gone) / (1 - gone)  # pyright: ignore
 
 
 @checked

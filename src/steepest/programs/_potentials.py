@@ -189,7 +189,7 @@ def hyperbolic_entropy(scale: ArrayLike) -> Potential:
         "hypentropy",
         value,
         lambda w: jnp.arcsinh(w / (2 * scale)),
-        lambda z: 2 * scale * jnp.sinh(z),
+        lambda z: 2 * scale * jnp.sinh(z),  # pyright: ignore
     )
 
 

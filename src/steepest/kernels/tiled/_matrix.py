@@ -163,7 +163,8 @@ class TiledGram:
         except UserError:
             return False
         return _matches(
-            self.path(i, j), values.offset
+            self.path(i, j),
+            values.offset,  # pyright: ignore
         )  # also what has decayed since it was read first
 
 
@@ -176,7 +177,7 @@ def _matched_once(path: Path, offset: int, inode: int, time: int) -> bool:
 def _matches(path: Path, offset: int) -> bool:
     """Tell whether the four bytes behind a tile's array, which begins at an offset, are its checksum."""
     array = np.memmap(path, np.uint8, "r", offset)
-    return zlib.crc32(array[:-CHECKSUM]) == int.from_bytes(array[-CHECKSUM:].tobytes(), "little")
+    return zlib.crc32(array[:-CHECKSUM]) == int.from_bytes(array[-CHECKSUM:].tobytes(), "little")  # pyright: ignore
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ def _is_large(logits: Any, labels: Any) -> bool:
     """Tell whether these are many plain logits ``(n, C, …)`` with class numbers ``(n, …)``."""
     if type(logits) is not Tensor or not isinstance(labels, Tensor) or logits.numel() < MANY:
         return False
-    if torch._C._functorch.is_functorch_wrapped_tensor(logits):
+    if torch._C._functorch.is_functorch_wrapped_tensor(logits):  # pyright: ignore
         return False
     shape = (logits.shape[0], *logits.shape[2:]) if logits.dim() >= 2 else None
     is_exact = logits.dtype in (torch.float32, torch.float64)

@@ -76,6 +76,10 @@ class StreamOnSubject(OnSubject, ResidualStream):
     )
     headline = ("stream", "gradient")
     settable = ("seeds", "draws", "examples")
+    not_told = {
+        f"{law}.block.halved": "over a few blocks the law grows or falls by less than the margin tells"
+        for law in ("stream", "gradient")
+    }
     left_out = {
         "last": "it needs networks of several depths",
         "post": "it is of networks of ours that normalize the sum",

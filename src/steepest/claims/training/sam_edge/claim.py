@@ -337,7 +337,7 @@ class SamEdge(kit.Claim[None]):
                 "first_order",
                 "a step moves by ηρλ",
                 label="‖∇L‖ = ½ηρλ²",
-                parabola=law.product / 2,
+                parabola=("product", np.array(self.products) / 2),
                 gradient=("lr radius curvature", etas * radii * after**2 / 2),
             ),
         ]
