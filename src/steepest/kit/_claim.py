@@ -18,13 +18,14 @@ if TYPE_CHECKING:  # what an experiment gives does not depend on how it is judge
     from steepest.core.laws import Clause, Null
     from steepest.core.panels import Panel
     from steepest.kit._judging import Judgement
+    from steepest.kit._literal import Literal
     from steepest.nn.types import Key
 
 Setting = TypeVar("Setting")
 Made = TypeVar("Made", bound="Claim")
 Kind = Literal["theorem", "limit", "empirical law", "conjecture"]
 """What kind of statement a claim makes."""
-Judges = "str | Numbers | tuple[str | Numbers, ...] | None"
+Judges = "str | Literal | tuple[str | Literal, ...] | None"
 """What a clause names: the id of a check, with the numbers that the clause states or without, several, or none."""
 
 

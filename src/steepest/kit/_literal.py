@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from typing import Literal as Literal  # what `kit._claim` takes from here, where it writes types
 
 import numpy as np
 import xarray
@@ -18,7 +19,7 @@ BEST_FIRST = (Verdict.HOLDS, Verdict.INCONCLUSIVE, Verdict.FAILS)
 
 
 @dataclass(frozen=True)
-class Literal:
+class Numbers:
     """What a clause says in numbers of the law behind one of its checks.
 
     Attributes:
@@ -36,10 +37,10 @@ class Literal:
     at: Mapping[str, Any] = field(default_factory=dict)
 
 
-def literals_of(named: Any) -> tuple[Literal, ...]:
+def literals_of(named: Any) -> tuple[Numbers, ...]:
     """Return the numbers of a clause, from what ``says`` names beside it."""
     several = named if isinstance(named, tuple) else (named,)
-    return tuple(one for one in several if isinstance(one, Literal))
+    return tuple(one for one in several if isinstance(one, Numbers))
 
 
 def literal(
@@ -49,7 +50,7 @@ def literal(
     value: float | None = None,
     power: Mapping[str, float] | None = None,
     at: Mapping[str, Any] | None = None,
-) -> Literal:
+) -> Numbers:
     """Return the id of a check together with the numbers that its clause states, for ``says``.
 
     The kit puts them in the place of the law, before the claim's own judge. Where that says FAILS the claim is
@@ -69,11 +70,11 @@ def literal(
         raise UserError(
             f"the literal of {check!r} states no number; give value=… or power={{axis: exponent}}"
         )
-    return Literal(check, law or check, value, power or {}, at or {})
+    return Numbers(check, law or check, value, power or {}, at or {})
 
 
 def verdict_of(
-    claim: Any, literals: Iterable[Literal], predicted: Prediction, observed: Observation
+    claim: Any, literals: Iterable[Numbers], predicted: Prediction, observed: Observation
 ) -> Verdict:
     """Return what the claim's judge says of a clause's numbers: the best over the anchors of open constants.
 
@@ -95,7 +96,7 @@ def verdict_of(
 
 
 def in_place(
-    claim: Any, literals: Iterable[Literal], predicted: Prediction, anchor: str
+    claim: Any, literals: Iterable[Numbers], predicted: Prediction, anchor: str
 ) -> dict[str, Quantity]:
     """Return the laws with the numbers of a clause in their place.
 
@@ -129,7 +130,7 @@ def in_place(
     return put
 
 
-def stated_law(one: Literal, law: xarray.DataArray, anchor: str) -> xarray.DataArray:
+def stated_law(one: Numbers, law: xarray.DataArray, anchor: str) -> xarray.DataArray:
     """Return value · ∏ x^power along a law's axes; an open constant is the law's own at the anchor."""
     shape = xarray.ones_like(law, float)
     for axis, exponent in one.power.items():
@@ -144,7 +145,7 @@ def stated_law(one: Literal, law: xarray.DataArray, anchor: str) -> xarray.DataA
     axes = list(one.power)
     if anchor == "fit":
         sign = 1.0 if bool((ratio > 0).all()) else -1.0
-        logs: xarray.DataArray = xarray.apply_ufunc(np.log, sign * ratio)
+        logs: Any = np.log(sign * ratio)
         constant = sign * np.exp(logs.mean(axes))
     else:
         constant = ratio.isel(dict.fromkeys(axes, 0 if anchor == "first" else -1), drop=True)
