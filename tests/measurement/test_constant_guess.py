@@ -29,7 +29,10 @@ def guess_of(loss, x, y, outputs):
 
 LOSSES = {
     "logistic": (lambda out, y: F.binary_cross_entropy_with_logits(out[:, 0], y.double()), 1),
-    "weights of classes": (lambda out, y: F.cross_entropy(out, y.long(), torch.tensor([1.0, 5.0]).double()), 2),
+    "weights of classes": (
+        lambda out, y: F.cross_entropy(out, y.long(), torch.tensor([1.0, 5.0]).double()),
+        2,
+    ),
     "label smoothing": (lambda out, y: F.cross_entropy(out, y.long(), label_smoothing=0.1), 2),
     "cross-entropy": (lambda out, y: F.cross_entropy(out, y.long()), 2),
 }
