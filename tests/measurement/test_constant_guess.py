@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")
-from torch import nn  # noqa: E402
-from torch.nn import functional as F  # noqa: E402, N812
+from steepest.measurement import measure
+from tests.extras import need
 
-from steepest import measure  # noqa: E402
+torch = need("torch")
+nn = torch.nn
+functional = nn.functional
 
 
 def entropy(share):
@@ -28,13 +29,19 @@ def guess_of(loss, x, y, outputs):
 
 
 LOSSES = {
-    "logistic": (lambda out, y: F.binary_cross_entropy_with_logits(out[:, 0], y.double()), 1),
+    "logistic": (
+        lambda out, y: functional.binary_cross_entropy_with_logits(out[:, 0], y.double()),
+        1,
+    ),
     "weights of classes": (
-        lambda out, y: F.cross_entropy(out, y.long(), torch.tensor([1.0, 5.0]).double()),
+        lambda out, y: functional.cross_entropy(out, y.long(), torch.tensor([1.0, 5.0]).double()),
         2,
     ),
-    "label smoothing": (lambda out, y: F.cross_entropy(out, y.long(), label_smoothing=0.1), 2),
-    "cross-entropy": (lambda out, y: F.cross_entropy(out, y.long()), 2),
+    "label smoothing": (
+        lambda out, y: functional.cross_entropy(out, y.long(), label_smoothing=0.1),
+        2,
+    ),
+    "cross-entropy": (lambda out, y: functional.cross_entropy(out, y.long()), 2),
 }
 
 
@@ -53,7 +60,7 @@ def test_constants_of_two_classes_have_an_entropy(name, data):
 def test_constants_of_an_absolute_loss_are_the_median(data):
     x, _ = data
     y = 3 * x[:, 1].double()
-    loss = lambda out, target: F.l1_loss(out[:, 0], target)
+    loss = lambda out, target: functional.l1_loss(out[:, 0], target)
     # a median of an even number is any number between two: descent may stop a little off
     right = float((y - y.median()).abs().mean())
     assert guess_of(loss, x, y, 1) in (None, pytest.approx(right, rel=1e-3))
@@ -64,7 +71,7 @@ def test_small_residuals_do_not_make_a_robust_loss_a_squared_one(data):
     x, _ = data
     y = torch.zeros(60).double()
     y[0] = 100.0
-    loss = lambda out, target: F.huber_loss(out[:, 0], target)
+    loss = lambda out, target: functional.huber_loss(out[:, 0], target)
     # fifty-nine pull with c each, one with 1: c = 1/59
     right = (59 * (1 / 59) ** 2 / 2 + (100 - 1 / 59 - 0.5)) / 60
     assert guess_of(loss, x, y, 1) == pytest.approx(right, rel=1e-6)

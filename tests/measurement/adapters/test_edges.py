@@ -276,6 +276,17 @@ def test_whatever_a_module_raises_is_one_sentence(kind):
         measure(Failing(4, 3).double(), F.cross_entropy, (X, Y), what=["risk"])
 
 
+@pytest.mark.parametrize("precision", [torch.float32, torch.float64])
+@pytest.mark.parametrize("seed", [1, 3])
+def test_curvature_that_is_lost_in_rounding_is_no_missing_derivative(seed, precision):
+    """Logits of thousands: the Hessian of a softmax is 1e-10 and less, of which rounding leaves no digit or few."""
+    torch.manual_seed(seed)
+    x = (1e4 * torch.rand(60, 1)).to(precision)
+    model = nn.Linear(1, 2).to(precision)
+    with pytest.raises(UserError, match="scale the inputs"):
+        measure(model, nn.functional.cross_entropy, (x, torch.arange(60) % 2), what=["risk"])
+
+
 def test_a_lazy_module_asks_for_a_batch():
     with pytest.raises(UserError, match="no shape before their lazy layer has seen a batch"):
         measure(nn.LazyLinear(3), F.cross_entropy, (X.float(), Y), what=["risk"])

@@ -207,17 +207,19 @@ def _check_attached(subject: Subject, direction: NDArray) -> None:
 def _second_derivative(subject: Subject, eps: float) -> None:
     """Check that products with the Hessian are symmetric, and differences of gradients.
 
-    Of inputs of a million a softmax leaves nothing in single precision but rounding: where the same holds in double,
-    the model is right.
-
     Raises:
-        UserError: they are not, in either precision.
+        UserError: they are not; where rounding hides them, or single precision does, with what helps against that.
     """
     try:
         _compare_products(subject, eps)
     except UserError:
-        if subject.dtype != np.float32 or not _is_right_in_double(subject):
-            raise
+        if subject.dtype == np.float32 and _is_right_in_double(subject):
+            raise UserError(
+                f"single precision leaves little but rounding of products with the Hessian of {subject.name}, as of "
+                "inputs that are very large, while in double they are right; measure in double, model.double() with "
+                "data in float64, or scale the inputs"
+            ) from None
+        raise
 
 
 def _is_right_in_double(subject: Subject) -> bool:
@@ -226,6 +228,12 @@ def _is_right_in_double(subject: Subject) -> bool:
     except UserError:
         return False
     return True
+
+
+def _resolved(subject: Subject, eps: float) -> float:
+    """Return how much of a product with the Hessian the rounding of the gradient hides."""
+    scale = float(np.linalg.norm(subject.values())) or 1.0
+    return eps * float(np.linalg.norm(subject.gradient())) / scale
 
 
 def _compare_products(subject: Subject, eps: float) -> None:
@@ -254,6 +262,11 @@ def _compare_products(subject: Subject, eps: float) -> None:
     if 1e4 * eps * size < twist <= 10 * SINGLE * size:
         eps = SINGLE  # a part computes in single precision whatever the weights are, as losses of transformers do
     elif twist > 1e4 * eps * size:
+        if twist <= _resolved(subject, eps):
+            raise UserError(
+                f"products with the Hessian of {subject.name} are lost in rounding at these weights, where its loss is "
+                "all but flat, as of inputs that are very large; scale the inputs, or measure other weights"
+            )
         raise UserError(
             f"the second derivative of {subject.name} is not symmetric, by {twist / size:.1e} of its size; {INSIDE}"
         )

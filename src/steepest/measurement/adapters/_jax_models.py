@@ -8,6 +8,7 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any, NamedTuple
 
 import jax
@@ -297,9 +298,13 @@ def _of_equinox(module: Any, state: Any) -> JaxModel:
 
 def _is_haiku(value: Any) -> bool:
     """Tell whether this is what ``haiku.transform`` returns, or its ``apply``."""
-    function = getattr(value, "apply", value)
-    module = str(getattr(function, "__module__", ""))
-    return callable(function) and module.startswith("haiku.") and "transform" in module
+    haiku = sys.modules.get("haiku")
+    if haiku is None:
+        return False
+    if isinstance(value, haiku.Transformed | haiku.TransformedWithState):
+        return True
+    # an apply alone is a function that haiku has made, and bears no other mark
+    return isinstance(value, FunctionType) and value.__module__.partition(".")[0] == "haiku"
 
 
 def _haiku_tree(given: Any) -> HaikuTree:
