@@ -106,8 +106,8 @@ def numbers(name: str, value: Any) -> Any:
         UserError: it holds something else, such as text, objects, or complex numbers, whose imaginary parts would be
             lost.
     """
-    # NaN may be among them, and types of NumPy's extensions, as those of tables are, hold numbers
-    if dtype_kind(value, "f") in "fiubV":  # the last is that of bfloat16 and its like
+    # NaN may be among them; types that NumPy does not know, such as a column of a table, hold numbers
+    if dtype_kind(value, "f") in "fiubV":  # V is the kind of bfloat16 and its like
         return value
     raise UserError(
         f"{name} must be real numbers in an array, got {shown(value)}; try np.ones((4, 2))"

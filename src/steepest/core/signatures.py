@@ -48,7 +48,7 @@ class Kind:
         example: what to try.
         convert: what the function gets of an accepted value.
         axes: of an array, as its annotation has them.
-        words: those that are allowed, where they are listed.
+        words: the allowed words, where they are listed.
     """
 
     said: str

@@ -50,7 +50,7 @@ def spelled_counts(seeds: HoldRate | None, settings: HoldRate | None) -> str:
 def spelled_spans(scope: Mapping[str, Mapping[str, Any]]) -> str:
     """Return how wide the scope is from which settings are drawn, in words; empty where no field is a number.
 
-    A field spans the ratio of its ends; one of several values that of the geometric means of its choices.
+    A field spans the ratio of its ends. A field of several values spans the ratio of its choices' geometric means.
 
     Args:
         scope: by field, as the JSON of a result has it.

@@ -14,7 +14,7 @@ from steepest.core.words import Verdict
 from steepest.kit._laws import labelled
 
 ANCHORS = ("fit", "first", "last")
-"""Where along a power's axes its constant, which the sentence leaves open, is that of the law."""
+"""Where along a power's axes the constant, which the sentence leaves open, is taken from the law."""
 BEST_FIRST = (Verdict.HOLDS, Verdict.INCONCLUSIVE, Verdict.FAILS)
 
 
@@ -153,7 +153,7 @@ def stated_law(one: Numbers, law: xarray.DataArray, anchor: str) -> xarray.DataA
 
 
 def _present(coordinates: Any, named: Any) -> list[Any]:
-    """Return those of the coordinates that a clause names which these fields leave on the axis."""
+    """Return the coordinates that a clause names, as far as these fields leave them on the axis."""
     several = named if isinstance(named, (list, tuple)) else [named]
     return [one for one in several if one in coordinates]
 

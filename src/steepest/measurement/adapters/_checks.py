@@ -76,9 +76,8 @@ def random_states(seed: int) -> Iterator[None]:
         np.random.seed(seed)
         torch = sys.modules.get("torch")
         if torch is not None:
-            torch.default_generator.manual_seed(
-                seed
-            )  # not those of devices, which are not put back
+            # generators of devices are not put back, and so not set
+            torch.default_generator.manual_seed(seed)
         yield
 
 
@@ -119,9 +118,8 @@ def _affordable(subject: Subject) -> int:
         return EXAMPLES
     try:
         numbers = few(subject, 1).numbers()
-    except (
-        UserError
-    ):  # one example may have no loss, and of (params, batch) there may be no outputs
+    except UserError:
+        # one example may have no loss, and a loss of (params, batch) no outputs
         return EXAMPLES
     return max(1, min(EXAMPLES, NUMBERS // max(1, numbers)))
 
