@@ -14,7 +14,7 @@ from steepest.core.words import Verdict
 from steepest.kit._laws import labelled
 
 ANCHORS = ("fit", "first", "last")
-"""Where along a power's axes the constant, which the sentence leaves open, is taken from the law."""
+"""Where along a power's axes its constant, which the sentence leaves open, is that of the law."""
 BEST_FIRST = (Verdict.HOLDS, Verdict.INCONCLUSIVE, Verdict.FAILS)
 
 
