@@ -150,5 +150,5 @@ def test_bad_input_is_refused_in_one_sentence():
         hypentropy_interpolation(x, y, -1.0)
     with pytest.raises(UserError, match="norm must be"):
         min_norm_interpolation(x, y, "l0")
-    with pytest.raises(UserError, match="weights"):
+    with pytest.raises(UserError, match="shape \\(d,\\) where d = 25"):
         min_norm_interpolation(x, y, np.ones(3))

@@ -84,5 +84,5 @@ def test_bad_inputs_are_refused_in_one_sentence():
         neuron_edges(np.ones((2, 3)), [1, -1])
     with pytest.raises(UserError, match="only -1 and \\+1"):
         neuron_margin(np.ones((2, 2)), [0, 1])
-    with pytest.raises(UserError, match="neurons in the plane: expected 2 targets"):
+    with pytest.raises(UserError, match="signed must be .* where n = 2"):
         neuron_edges(np.ones((2, 2)), [1.0])

@@ -203,9 +203,9 @@ def test_excess_bounds_the_true_excess(penalty, loss):
 def test_bad_inputs_are_refused_in_one_sentence():
     with pytest.raises(UserError, match="penalty must be"):
         penalized_minimum([[1.0]], [1.0], -1.0, "l3")
-    with pytest.raises(UserError, match="exponential or logistic"):
+    with pytest.raises(UserError, match="'exponential' or 'logistic'"):
         penalized_minimum([[1.0]], [1.0], -1.0, loss="hinge")
     with pytest.raises(UserError, match="only -1 and \\+1"):
         penalized_minimum([[1.0]], [2.0], -1.0)
-    with pytest.raises(UserError, match="choose two coordinates"):
+    with pytest.raises(UserError, match="shape \\(n, 2\\)"):
         penalized_neurons([[1.0]], [1.0], -1.0)
