@@ -81,6 +81,8 @@ LONGEST = 40.0
 """Seconds of a command within which signals are sent."""
 SESSIONS: set[int] = set()
 """Leaders of the sessions that were started here; no other process is looked at, or ended."""
+DRAWN = "drawn.json"
+"""The figures of a result as pages show them: a call that finds the result draws them when a page asks."""
 TIMES = {"seconds", "observed_at", "judged_at", "digest", "files"}
 
 
@@ -119,11 +121,11 @@ def contents(place: Path, out: str, pages: bool) -> str:
     digest = hashlib.sha256()
     left_out = (".pickle",) if pages else (".svg", ".html", ".pickle")
     for path in sorted(place.rglob("*")):
-        if not path.is_file() or path.suffix in left_out:
+        if not path.is_file() or path.suffix in left_out or (path.name == DRAWN and not pages):
             continue
         digest.update(str(path.relative_to(place)).encode())
         data = path.read_bytes()
-        if path.suffix == ".json" and path.name != "drawn.json":
+        if path.suffix == ".json" and path.name != DRAWN:
             data = json.dumps(without_times(json.loads(data)), sort_keys=True).encode()
         if pages or path.suffix in (".json", ".ipynb", ".csv"):
             digest.update(data)
