@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from steepest.measurement import measure
+from steepest.measurement._cross_entropy import is_this_loss, mean_cross_entropy
 from tests.extras import need
 
 torch = need("torch")
@@ -80,3 +81,22 @@ def test_small_residuals_do_not_make_a_robust_loss_a_squared_one(data):
 def test_a_loss_without_a_least_value_has_no_guess(data):
     x, y = data
     assert guess_of(lambda out, target: (out[:, 0] * target).mean(), x, y.double(), 1) is None
+
+
+def test_a_loss_is_asked_for_few_outputs_where_examples_have_many():
+    """As a language model's logits have a hundred times the size of its weights."""
+
+    class Asked:
+        name, dtype, most = "a language model", np.dtype(np.float32), 0
+
+        def risk(self):
+            return float(np.log(40_000))
+
+        def loss_at(self, outputs, targets):
+            self.most = max(self.most, outputs.size)
+            return mean_cross_entropy(outputs, targets)
+
+    asked = Asked()
+    logits, labels = np.zeros((8, 20, 40_000), np.float32), np.zeros((8, 20), int)
+    assert is_this_loss(asked, logits, labels, mean_cross_entropy)
+    assert 0 < asked.most <= 2**20

@@ -12,7 +12,7 @@ from steepest.measurement.adapters import Subject
 SPREAD = 5.0  # of the outputs at which a loss is asked once more
 FEW = 64  # examples there
 NUMBERS = 2**20
-"""Logits that are in double precision at a time: those of language models are many."""
+"""Logits that are in double precision at once: language models have many."""
 
 
 def mean_cross_entropy(outputs: NDArray, targets: NDArray) -> float | None:
@@ -88,7 +88,7 @@ def is_this_loss(
     own = value(outputs, targets)
     if own is None or not same_risk(subject, subject.risk(), own):
         return False
-    few = targets[:FEW]
+    few = targets[: max(1, min(FEW, NUMBERS // max(1, outputs[0].size)))]
     apart = SPREAD * np.random.default_rng(0).standard_normal((len(few), *outputs.shape[1:]))
     try:
         asked = subject.loss_at(apart, few)

@@ -30,6 +30,7 @@ from steepest.measurement.adapters._torch_layers import (
     calls_of,
     dense_layers,
     gates_of,
+    last_call_of,
     linear_layers,
     normalized,
     shifts_of,
@@ -512,12 +513,13 @@ class TorchSubject(Subject):
         """Return the linear layer that the forward pass reaches last, if it gives the outputs."""
         names = linear_layers(self.module, (nn.Linear,))
         batch, _ = self.batches.first()
-        with self.untouched(batch), torch.no_grad(), calls_of(self.module, names) as calls:
+        with self.untouched(batch), torch.no_grad(), last_call_of(self.module, names) as last:
             out = self.forward(self.tensors, self.cast(as_pair(batch)[0]))
-        if not calls or not isinstance(out, Tensor):
+        if not isinstance(out, Tensor):
             return None
-        name, _, given = calls[-1]
-        return name if torch.equal(given.flatten(), out.flatten()) else None
+        return next(
+            (name for name, its in last.items() if torch.equal(its.flatten(), out.flatten())), None
+        )
 
 
 class TorchBatches(Batches):

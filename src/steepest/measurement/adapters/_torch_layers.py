@@ -116,6 +116,19 @@ def calls_of(module: nn.Module, names: list[str]) -> Iterator[list[tuple[str, Te
 
 
 @contextmanager
+def last_call_of(module: nn.Module, names: list[str]) -> Iterator[dict[str, Tensor]]:
+    """Record which of these layers was reached last, and what it gave: one layer's outputs are held at a time."""
+    last: dict[str, Tensor] = {}
+
+    def record(name: str, _, given: tuple, named: dict, out: Tensor) -> None:
+        last.clear()
+        last[name] = out.detach().clone()  # as the module may go on in place
+
+    with _hooked(module, {name: partial(record, name) for name in names}):
+        yield last
+
+
+@contextmanager
 def gates_of(module: nn.Module) -> Iterator[list[tuple[str, float]]]:
     """Record of LSTM and GRU layers which share of a gate's inputs lies where the gate is open or shut to 1 %.
 
