@@ -34,16 +34,21 @@ def pytest_configure(config):
         green.tested()
 
 
-# Slow tests, of two seconds and more: `.ci/nightly` runs them.
-NIGHTLY = frozenset(Path(__file__).with_name("nightly.txt").read_text("utf-8").splitlines())
+# Tests that a commit does not wait for: `nightly` of two seconds and more, `thorough` those that are costly and run few
+# lines that no quick test runs. `.ci/run` goes on with the thorough ones, `.ci/nightly` with the others.
+TIERS = {
+    tier: frozenset(Path(__file__).with_name(f"{tier}.txt").read_text("utf-8").splitlines())
+    for tier in ("thorough", "nightly")
+}
 
 
 @pytest.hookimpl(tryfirst=True)  # before the marks are selected
 def pytest_collection_modifyitems(items):
     """Tests of one file run in one process, for what they share; those of the contract claim by claim."""
     for item in items:
-        if item.nodeid in NIGHTLY:
-            item.add_marker(pytest.mark.nightly)
+        for tier, tests in TIERS.items():
+            if item.nodeid in tests:
+                item.add_marker(getattr(pytest.mark, tier))
         claim = getattr(item, "callspec", None) and item.callspec.params.get("name")
         alone = item.path.parent.name == "contract" and claim
         group = f"{item.path}{claim}" if alone else str(item.path)

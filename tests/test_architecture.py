@@ -121,9 +121,10 @@ def test_imports_are_light(imported, absent):
     assert python(code) == "[]"
 
 
-def test_every_nightly_test_is_one():
-    """A test that was renamed would else come back to every commit unseen."""
-    for line in (ROOT / "tests" / "nightly.txt").read_text("utf-8").splitlines():
+@pytest.mark.parametrize("tier", ["thorough", "nightly"])
+def test_every_test_of_a_tier_is_one(tier):
+    """A test that was renamed would else come back to the quick tests unseen."""
+    for line in (ROOT / "tests" / f"{tier}.txt").read_text("utf-8").splitlines():
         file, _, rest = line.partition("::")
         name = rest.partition("[")[0].rpartition(".")[2]  # a doctest has its module before it
         assert f"def {name}(" in (ROOT / file).read_text("utf-8"), line

@@ -337,3 +337,21 @@ def test_probes_of_a_share_have_a_true_error():
         low, high = measure_density(Context(diagonal, np.random.default_rng(seed)))[0].interval
         hits += low <= 0.7 <= high
     assert 0.90 <= hits / 200 <= 0.99
+
+
+@pytest.mark.parametrize("size", [1.0, 1e3, 1e4])
+def test_the_interval_counts_the_rounding_of_single_precision(size):
+    """The Hessian of a mean square is 2 XᵀX/n with a column of ones; inputs far from zero leave few digits."""
+    rng = np.random.default_rng(4)
+    x = size * (1 + rng.standard_normal((150, 5))).astype(np.float32)
+    whole = np.column_stack([x, np.ones(150)]).astype(float)
+    largest = np.linalg.eigvalsh(2 * whole.T @ whole / 150)[-1]
+    params = {"w": jnp.zeros((5, 1), jnp.float32), "b": jnp.zeros(1, jnp.float32)}
+    model = lambda params, x: x @ params["w"] + params["b"]
+    square = lambda out, y: ((out - y) ** 2).mean()
+    reading = measure(
+        (model, params), square, (x, np.zeros((150, 1), np.float32)), what=["sharpness"]
+    )
+    low, high = reading["sharpness"].interval
+    assert low <= largest <= high
+    assert high - low < 0.02 * largest

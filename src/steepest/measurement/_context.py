@@ -12,7 +12,7 @@ from steepest.krylov import Eigenpairs, top_eigenpairs
 from steepest.measurement._descents import Descents
 from steepest.measurement._optimizer import Optimizer
 from steepest.measurement._report import Reading
-from steepest.measurement.adapters import Kind, Subject, rescaled_products
+from steepest.measurement.adapters import Kind, Subject, few, rescaled_products, rounding
 
 Measure = Callable[["Context"], list[Reading]]
 
@@ -118,6 +118,15 @@ class Context:
         decay = 0.0 if optimizer.decoupled else optimizer.one_decay
         products = rescaled_products(self.subject, scale, decay, self.kind)
         return top_eigenpairs(products, self._first(), tolerance=self._tolerance)
+
+    @cached_property
+    def rounding(self) -> float:
+        """Return by which share single precision may move eigenvalues, as it moves the product with the first vector.
+
+        In a training, where an eigenvector of the last time is at hand, few examples must do.
+        """
+        subject = self.subject if self.start is None else few(self.subject)
+        return rounding(subject, self.top.vectors[0], self.kind)
 
     def products(self, vectors: NDArray) -> NDArray:
         """Multiply vectors by the curvature matrix that was asked for."""

@@ -22,6 +22,7 @@ DEAD = (
 )
 GROUPS = 20  # of examples, for the error over examples
 PROBES = 30  # random vectors of traces and densities
+ROUNDED = 0.01  # share by which rounding moves an eigenvalue, from which on it is said
 SIGNS = 5  # random vectors of the error of a trace over examples
 
 
@@ -53,11 +54,15 @@ def measure_sharpness(context: Context) -> list[Reading]:
         interpretation = DEAD
     if not top.converged[0]:
         interpretation += " (Lanczos has not converged: see the interval)"
+    if context.rounding > ROUNDED:
+        interpretation += (
+            f" (single precision moves it by {context.rounding:.0%} or more: measure in double)"
+        )
     lines = [
         Reading(
             name,
             value,
-            largest_between(top),
+            largest_between(top, context.rounding),
             "residual",
             theory,
             compared,
@@ -72,10 +77,17 @@ def measure_sharpness(context: Context) -> list[Reading]:
     return [*lines, _preconditioned(context)]
 
 
-def largest_between(top: Eigenpairs) -> tuple[float, float]:
-    """Return where the largest eigenvalue lies: from the residual of the largest one found to the bound."""
+def largest_between(top: Eigenpairs, rounding: float = 0.0) -> tuple[float, float]:
+    """Return where the largest eigenvalue lies: from the residual of the largest one found to the bound.
+
+    Args:
+        top: the eigenpairs, with a bound.
+        rounding: by which share of it single precision may have moved it, on either side.
+    """
     assert top.bound is not None
-    return float(top.values[0] - top.residuals[0]), top.bound
+    value = float(top.values[0])
+    moved = rounding * abs(value)
+    return value - float(top.residuals[0]) - moved, top.bound + moved
 
 
 def _who(optimizer: Optimizer) -> str:
@@ -92,7 +104,7 @@ def _preconditioned(context: Context) -> Reading:
     return Reading(
         "preconditioned sharpness",
         value,
-        largest_between(top),
+        largest_between(top, context.rounding),
         "residual",
         optimizer.law,
         optimizer.limit,
@@ -298,7 +310,7 @@ def measure_blocks(context: Context) -> list[Reading]:
         Reading(
             "largest curvature of a layer",
             value,
-            largest_between(tops[sharpest]),
+            largest_between(tops[sharpest], context.rounding),
             "residual",
             f"at most that of the whole {NAMES[context.kind]}",
             float(context.top.values[0]),

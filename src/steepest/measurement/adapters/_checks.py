@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
 from steepest.measurement.adapters._batches import as_pair, picked, repeated
-from steepest.measurement.adapters._subject import Subject
+from steepest.measurement.adapters._subject import Kind, Subject
 
 EXAMPLES = 32  # of the check
 NUMBERS = (
@@ -173,6 +173,28 @@ def _is_local(subject: Subject, outputs: NDArray, targets: Any) -> bool:
     same = targets[np.zeros(len(outputs), int)]
     first = subject.slopes(outputs, targets)[0]
     return np.allclose(first, subject.slopes(outputs, same)[0], 1e-4, 1e-9)
+
+
+def rounding(subject: Subject, vector: NDArray, kind: Kind = "hessian") -> float:
+    """Return by which share single precision moves a product with the curvature, beside the same one in double.
+
+    Args:
+        subject: whose curvature it is.
+        vector: shape ``(p,)``, the direction.
+        kind: which curvature.
+
+    Returns:
+        ``‖(H₃₂ − H₆₄) v‖ / ‖H₃₂ v‖``; zero of a subject in double precision, or which has no other.
+    """
+    if subject.dtype == np.float64:
+        return 0.0
+    try:
+        exact = subject.precise().products(vector[None].astype(np.float64), kind)[0]
+    except UserError:  # something inside insists on single precision
+        return 0.0
+    single = subject.products(vector[None], kind)[0]
+    size = float(np.linalg.norm(single))
+    return float(np.linalg.norm(single - exact)) / size if size else 0.0
 
 
 class _Once:

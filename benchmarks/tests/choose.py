@@ -1,0 +1,58 @@
+"""Choose the tests that README's second command leaves to the second step of CI: costly ones that run no line alone.
+
+    python -m benchmarks.tests.choose COVERAGE SECONDS [--budget 600] [--write]
+
+Every test that is cheap stays. Of the others those stay that run most lines which no test that stays runs, for their
+CPU-seconds, until the budget is spent or no line is left. What goes is written to ``tests/thorough.txt``.
+"""
+
+import argparse
+from pathlib import Path
+
+from benchmarks.tests.covered import bits, covered
+from benchmarks.tests.seconds import read
+
+THOROUGH = Path(__file__).parents[2] / "tests" / "thorough.txt"
+CHEAP = 0.25
+"""CPU-seconds of a test that stays in any case."""
+
+
+def main() -> None:
+    """Print what stays and what goes."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("coverage", type=Path)
+    parser.add_argument("seconds", type=Path)
+    parser.add_argument("--budget", type=float, default=600.0, help="CPU-seconds of what stays")
+    parser.add_argument("--cheap", type=float, default=CHEAP)
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args()
+    seconds = read(options.seconds)
+    lines = bits(covered(options.coverage))
+    stays = {test for test, spent in seconds.items() if spent <= options.cheap}
+    total = sum(seconds[test] for test in stays)
+    run = 0
+    for test in stays:
+        run |= lines.get(test, 0)
+    left = {test: lines.get(test, 0) for test in seconds if test not in stays}
+    print(f"{len(stays)} cheap tests of {total:.0f} CPU-seconds run {run.bit_count()} lines")
+    gain = lambda test: (left[test] & ~run).bit_count() / seconds[test]
+    while left:
+        best = max(left, key=gain)
+        if not gain(best) or total + seconds[best] > options.budget:
+            break
+        stays.add(best)
+        total += seconds[best]
+        run |= left.pop(best)
+    whole = run
+    for test in left:
+        whole |= left[test]
+    print(
+        f"{len(stays)} tests of {total:.0f} CPU-seconds stay and run {run.bit_count()} of {whole.bit_count()} lines; "
+        f"{len(left)} of {sum(seconds[test] for test in left):.0f} go"
+    )
+    if options.write:
+        THOROUGH.write_text("".join(f"{test}\n" for test in sorted(left)), "utf-8")
+
+
+if __name__ == "__main__":
+    main()
