@@ -266,6 +266,55 @@ def test_a_module_with_its_own_loss_is_left_as_it_is(tmp_path, training):
     assert model.calls == 0 and model.average is average and model.training == training
 
 
+class Normed(nn.Module):
+    """Returns its own loss; a norm divides its weights, and it keeps a shift in single precision."""
+
+    def __init__(self, norm):
+        super().__init__()
+        self.net = nn.Sequential(norm(nn.Linear(4, 6)), nn.Tanh(), nn.Linear(6, 3))
+        self.register_buffer("shift", torch.full((4,), 0.5))
+
+    def forward(self, inputs=None, labels=None):
+        return {"loss": F.cross_entropy(self.net(inputs - self.shift), labels)}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_spectral_normalization_that_iterates_is_refused_in_single_precision_too(seed):
+    """Its vectors follow the weights without a derivative; in evaluation they stand still."""
+    torch.manual_seed(seed)
+    model = Normed(nn.utils.parametrizations.spectral_norm)
+    data = [{"inputs": X.float(), "labels": Y}]
+    with pytest.raises(UserError, match="spectral normalization in training"):
+        measure(model, None, data, what=["sharpness"])
+    report = measure(model.eval(), None, data, what=["sharpness"])
+    right = pytest.approx(exact(model.net.double(), X - 0.5, Y)[1], rel=1e-3)
+    assert report["sharpness"].value == right
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_weight_normalization_in_a_module_with_its_own_loss_has_its_hessian():
+    """The derivative of the gradient by differences, as the second derivative of torch's kernel is not right."""
+    torch.manual_seed(0)
+    old_form = torch.nn.utils.weight_norm
+    model = Normed(old_form).double()
+    report = measure(model, None, [{"inputs": X, "labels": Y}], what=["sharpness"])
+    weights = list(model.parameters())
+    start = nn.utils.parameters_to_vector(weights).detach()
+
+    def slope(values):
+        nn.utils.vector_to_parameters(values, weights)
+        slopes = torch.autograd.grad(model(X, Y)["loss"], weights)
+        return torch.cat([part.flatten() for part in slopes])
+
+    rows = [
+        (slope(start + 1e-6 * way) - slope(start - 1e-6 * way)) / 2e-6
+        for way in torch.eye(len(start), dtype=torch.float64)
+    ]
+    hessian = torch.stack(rows)
+    right = float(torch.linalg.eigvalsh((hessian + hessian.T) / 2)[-1])
+    assert report["sharpness"].value == pytest.approx(right, rel=1e-3)
+
+
 @pytest.mark.parametrize("kind", [ValueError, KeyError, AttributeError, AssertionError, OSError])
 def test_whatever_a_module_raises_is_one_sentence(kind):
     class Failing(nn.Linear):

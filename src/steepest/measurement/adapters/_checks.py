@@ -28,8 +28,9 @@ DETACHED = (
     "that you descend on"
 )
 INSIDE = (
-    "an operation without a second derivative (a custom autograd function, detach) may be inside, or numbers so large "
-    "that rounding is all that is left; take it out, scale the inputs, or let a Monitor record what each step has at hand"
+    "an operation without a second derivative (a custom autograd function, detach, spectral normalization in training "
+    "mode) may be inside, or numbers so large that rounding is all that is left; take it out, scale the inputs, or let "
+    "a Monitor record what each step has at hand"
 )
 
 

@@ -35,6 +35,18 @@ def run(
         tensors: weights by name.
         x: what the module is called with.
     """
+    with statistics_of_batch(module, normalizing):
+        return called(module, precision, tensors, (x,))
+
+
+def called(
+    module: nn.Module,
+    precision: torch.dtype,
+    tensors: dict[str, Tensor],
+    given: tuple,
+    named: dict[str, Any] | None = None,
+) -> Any:
+    """Return what a module returns in the mode in which it is; ``given`` and ``named`` are what it is called with."""
     fixed = {
         name: tensor.detach() for name, tensor in module.named_parameters() if name not in tensors
     }
@@ -48,8 +60,8 @@ def run(
         # what a library has written on its weights, such as the base shapes of µP, and reads in the forward pass
         for attribute, value in vars(parameter).items():
             setattr(weights[name], attribute, value)
-    with _twice_differentiable(module), statistics_of_batch(module, normalizing):
-        return functional_call(module, weights, (x,))
+    with _twice_differentiable(module):
+        return functional_call(module, weights, given, named)
 
 
 class _Replaced(TorchFunctionMode):

@@ -4,10 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from torch import Tensor, nn
-from torch.func import functional_call
 
 from steepest.core.errors import UserError
-from steepest.measurement.adapters._wrappers import own_buffers
+from steepest.measurement.adapters._graph import called
 
 EXPECTED = (
     "without a loss, the model must return its own from batches that are dictionaries with the labels, as those of "
@@ -25,8 +24,8 @@ def own_loss(module: nn.Module) -> Callable[[dict[str, Tensor], Any], Tensor]:
     def loss(params: dict[str, Tensor], batch: Any) -> Tensor:
         if not isinstance(batch, Mapping):
             raise UserError(f"{EXPECTED}; got a batch of type {type(batch).__name__}")
-        with own_buffers(module):
-            outputs = functional_call(module, params, (), dict(batch))
+        precision = next(iter(params.values())).dtype
+        outputs = called(module, precision, params, (), dict(batch))
         value = outputs.get("loss") if isinstance(outputs, Mapping) else None
         if value is None:
             raise UserError(

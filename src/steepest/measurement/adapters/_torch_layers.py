@@ -96,7 +96,8 @@ def normalized(
     """Return a loss of ``(params, batch)``, which calls the module itself, with the statistics of the batch."""
 
     def loss(params: Any, batch: Any) -> Tensor:
-        with own_buffers(module), statistics_of_batch(module, names):
+        precision = next(iter(params.values())).dtype
+        with own_buffers(module, precision), statistics_of_batch(module, names):
             return function(params, batch)
 
     return loss

@@ -50,16 +50,17 @@ def bare(module: Any) -> Iterator[None]:
 
 
 @contextmanager
-def own_buffers(module: Any) -> Iterator[None]:
-    """Let the parts of a module write on copies of their buffers, and put the buffers themselves back.
+def own_buffers(module: Any, precision: Any) -> Iterator[None]:
+    """Let the parts of a module write on copies of their buffers in a precision, and put the buffers themselves back.
 
     Put back by copying, they would break the graph of what was calculated with them.
     """
+    copied = lambda b: b.to(precision, copy=True) if b.is_floating_point() else b.clone()
     before = [(part, dict(part._buffers)) for part in module.modules() if part._buffers]
     try:
         for part, buffers in before:
             part._buffers.update(
-                {name: None if b is None else b.clone() for name, b in buffers.items()}
+                {name: None if b is None else copied(b) for name, b in buffers.items()}
             )
         yield
     finally:
