@@ -99,6 +99,53 @@ def test_what_compares_examples_is_not_cut_and_refused_where_it_is_much_too_larg
     )
 
 
+class TimeFirst(torch.nn.Module):
+    """Reads sequences whose first axis is time."""
+
+    def __init__(self):
+        super().__init__()
+        self.cell = torch.nn.LSTM(4, 3)
+
+    def forward(self, x):
+        return self.cell(x[:, None])[0][:, 0]
+
+
+class Centred(torch.nn.Linear):
+    """Compares each example with the mean of all."""
+
+    def __init__(self):
+        super().__init__(4, 3)
+
+    def forward(self, x):
+        return super().forward(x - x.mean(0))
+
+
+class Attending(torch.nn.Module):
+    """Lets each example look at all others."""
+
+    def __init__(self):
+        super().__init__()
+        self.last = torch.nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.last((x @ x.T).softmax(1) @ x)
+
+
+@pytest.mark.parametrize("model", [TimeFirst, Centred, Attending])
+def test_a_model_whose_outputs_depend_on_their_company_is_measured_whole(model):
+    torch.manual_seed(0)
+    mixing = model().double()
+    data = (torch.tensor(X), torch.tensor(REAL))
+    whole = float(F.mse_loss(mixing(data[0]), data[1]).detach())
+    parts = measured(F.mse_loss, data, 13, mixing)
+    assert parts[0] == pytest.approx(whole, rel=1e-12)
+    for one, other in zip(parts[1:], measured(F.mse_loss, data, N, mixing)[1:], strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+    for size in (1, 4):
+        with pytest.raises(UserError, match="first axis is time"):
+            subject(mixing, F.mse_loss, data, micro_batch=size)
+
+
 def test_batches_of_a_loader_are_the_trainings_own():
     pairs = [(torch.tensor(X[i : i + 20]), torch.tensor(SPARSE[i : i + 20])) for i in (0, 20)]
     model = network()

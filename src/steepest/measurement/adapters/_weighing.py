@@ -2,7 +2,8 @@
 
 A plain mean over the examples is the mean of the parts' losses by their numbers of examples. One with weights of
 classes, or with ignored tokens, is their mean by what each part's loss divides by. A loss that compares examples with
-each other (contrastive, ranking, Dice) is none of the two: its batches stay whole.
+each other (contrastive, ranking, Dice) is none of the two: its batches stay whole. So do those of a model whose outputs
+depend on what is evaluated together, as where the first axis is time.
 """
 
 from typing import Any, NamedTuple
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
-from steepest.measurement.adapters._batches import as_pair, stacked
+from steepest.measurement.adapters._batches import as_pair, examples, stacked, taken
 from steepest.measurement.adapters._checks import few
 from steepest.measurement.adapters._subject import Subject
 
@@ -72,9 +73,10 @@ def _leave_whole(subject: Subject, size: int) -> None:
     largest = max(batches.sizes())
     if largest > ROOM * size:
         raise UserError(
-            f"the loss of {largest} examples is no mean of the losses of their parts, so that they must be evaluated "
-            f"at once, and micro_batch={size} allows for {ROOM} times as many; give fewer examples, batches as "
-            "your training has them, or a larger micro_batch"
+            f"the loss of {largest} examples is no mean of the losses of their parts, as where loss or model compares "
+            "them, or where the first axis is time, so that they must be evaluated at once, and "
+            f"micro_batch={size} allows for {ROOM} times as many; give fewer examples, batches as your training has "
+            "them, or a larger micro_batch"
         )
     batches.size = max(size, largest)
 
@@ -86,7 +88,26 @@ def _factors(subject: Subject) -> list[float] | None:
         subject.slopes(subject._outputs(parts[0][0])[0], as_pair(parts[0][0])[1])
     except UserError:  # the loss is of (params, batch), or of no single array
         return _by_value(subject, parts)
-    return _by_slopes(subject, parts)
+    return _by_slopes(subject, parts) if _is_row_by_row(subject, parts) else None
+
+
+def _is_row_by_row(subject: Subject, parts: list[tuple[Any, int]]) -> bool:
+    """Tell whether outputs are the same whatever is evaluated with them, to half of the digits."""
+    batch, count = parts[0]
+    if count < 2:
+        batch = stacked([part for part, _ in parts[:2]])
+    rows = np.arange(examples(batch))
+    middle = len(rows) // 2
+    whole = subject._outputs(batch)[0]
+    halves = [subject._outputs(taken(batch, half))[0] for half in (rows[:middle], rows[middle:])]
+    if any(half.shape[1:] != whole.shape[1:] for half in halves):
+        return False
+    put_together = np.concatenate(halves)
+    if put_together.shape != whole.shape:
+        return False
+    apart = float(np.linalg.norm(put_together - whole))
+    allowed = float(np.sqrt(np.finfo(subject.dtype).eps)) * float(np.linalg.norm(whole))
+    return not apart > allowed  # outputs that are not finite are told of later
 
 
 def _by_value(subject: Subject, parts: list[tuple[Any, int]]) -> list[float] | None:
