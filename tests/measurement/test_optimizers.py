@@ -8,6 +8,7 @@ import numpy as np
 import optax
 import pytest
 
+from steepest.core.errors import UserError
 from steepest.measurement import measure
 from steepest.measurement._clipping import with_clipping
 from steepest.measurement._optimizer import Rule, optimizer_of
@@ -258,6 +259,18 @@ def test_a_state_alone_tells_no_rule():
     for transformation in (optax.adam(LR), optax.adamax(LR), optax.nadam(LR), optax.lamb(LR)):
         attached, state, _ = of_optax(transformation, 2)
         assert optimizer_of(state, attached, 0.1, 0.0).limit is None
+
+
+@pytest.mark.parametrize("params", [np.ones(3), {"weight": np.ones((1, 3))}, [np.ones(3)]])
+def test_a_state_of_optax_of_other_weights_is_no_trouble_for_a_module(params):
+    """Its moments are no state dict; what is known of the step stays."""
+    torch = need("torch")
+    _, _, attached = of_torch(torch.optim.SGD, 0)
+    for given in (optax.adam(LR).init(params), (optax.adam(LR), optax.adam(LR).init(params))):
+        read = optimizer_of(given, attached, LR, 0.0)
+        assert read.limit is None and read.unknown
+    with pytest.raises(UserError, match="state dict"):
+        attached.flatten(3.0)
 
 
 # --------------------------------------------------------------------------------------------- clipping

@@ -332,9 +332,16 @@ class TorchSubject(Subject):
         return None if matrix is None else (matrix, bias)
 
     def _named(self, params: Any) -> dict[str, Any]:
+        try:
+            named = dict(params)
+        except (TypeError, ValueError):  # neither a mapping nor pairs
+            raise UserError(
+                "weights of a torch module are a state dict, arrays by their names, got "
+                f"{type(params).__name__}"
+            ) from None
         return {
             name: as_array(weight) if isinstance(weight, Tensor) else weight
-            for name, weight in dict(params).items()
+            for name, weight in named.items()
         }
 
     def split(self, vector: Vector) -> list[Tensor]:
