@@ -153,6 +153,21 @@ def test_a_line_search_reads_value_and_risk():
     assert np.all(np.diff(path.risk) < 0)
 
 
+def test_lbfgs_is_the_secant_method_along_one_axis():
+    """w − (w − v) r'(w) / (r'(w) − r'(v)), whose first step is along the gradient, of length one at most."""
+    risk = lambda w: jnp.cosh(w - 0.5).sum()
+    rule = optax.lbfgs(1.0, linesearch=None)
+    path = descend(risk, jnp.zeros(1), rule, 6)
+    slope = lambda w: np.sinh(w - 0.5)
+    before, now = 0.0, -slope(0.0) * min(1.0, 1.0 / abs(slope(0.0)))
+    risks = [np.cosh(before - 0.5), np.cosh(now - 0.5)]
+    for _ in range(5):
+        curvature = (slope(now) - slope(before)) / (now - before)
+        before, now = now, now - slope(now) / curvature
+        risks.append(np.cosh(now - 0.5))
+    np.testing.assert_allclose(path.risk, risks, rtol=1e-10)
+
+
 def test_independent_coins_have_the_moments_of_their_batches():
     """Mean and second moment of the risk over all 64 batches of six examples, two of them on average."""
     y = jnp.arange(1.0, 7.0)

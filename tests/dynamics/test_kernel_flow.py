@@ -62,6 +62,17 @@ def test_the_squared_loss_has_its_closed_form(model, solver):
     )
 
 
+def test_the_expectile_loss_of_one_example_has_its_two_rates():
+    """Below its target an output nears it at the rate 2τk, above at 2(1 − τ)k, one to each side."""
+    tau, k = 0.8, 1.5
+    slope = lambda f, y: 2 * jnp.where(f > y, 1 - tau, tau) * (f - y)
+    times = np.array([0.1, 1.0, 4.0])
+    for start, share in ((0.0, tau), (2.0, 1 - tau)):
+        path = kernel_flow(np.array([[k]]), slope, np.ones(1), times, start=np.array([start]))
+        right = 1 + (start - 1) * np.exp(-2 * share * k * times)
+        np.testing.assert_allclose(path.train[:, 0], right, atol=1e-7)
+
+
 def test_the_logistic_loss_is_the_flow_of_a_linear_model(model):
     """The flow of the weights, integrated in the weights: another equation with the same outputs."""
     phi, other, y, w = model

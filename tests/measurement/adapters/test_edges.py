@@ -214,6 +214,8 @@ REFUSED = {
     "several arguments": (lambda: nn.Bilinear(4, 4, 3), X.float(), "a module around it"),
     "complex": (lambda: nn.Linear(4, 3, dtype=torch.complex64), X.float(), "torch.complex"),
     "a norm at zero": (lambda: Norm(), torch.zeros(24, 4), "under the root"),
+    "sinc at zero": (lambda: Sinc(), torch.zeros(24, 4), "norm or sinc at zero"),
+    "a warped image": (lambda: Warped(), X.float(), "second derivative"),
 }
 
 
@@ -227,12 +229,54 @@ class Norm(nn.Linear):
         return super().forward(x).norm(dim=1, keepdim=True) * torch.ones(3)
 
 
+class Sinc(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(4, 3, bias=False)
+
+    def forward(self, x):
+        return torch.sinc(self.first(x))
+
+
+class Warped(nn.Module):
+    """Reads an image of 2 × 2 pixels where six numbers say."""
+
+    def __init__(self):
+        super().__init__()
+        self.places = nn.Linear(4, 6)
+        self.head = nn.Linear(4, 3)
+
+    def forward(self, x):
+        images = x.view(-1, 1, 2, 2)
+        grid = F.affine_grid(self.places(x).view(-1, 2, 3), list(images.shape), align_corners=False)
+        return self.head(F.grid_sample(images, grid, align_corners=False).flatten(1))
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_cannot_be_differentiated_twice_is_refused_with_what_to_try(name):
     build, x, advice = REFUSED[name]
     with pytest.raises(UserError, match=advice):
         measure(build(), F.cross_entropy, (x, Y), what=["sharpness"])
+
+
+class Product(nn.Module):
+    """Multiplies all inputs, each times a weight."""
+
+    def __init__(self):
+        super().__init__()
+        self.weights = nn.Parameter(torch.tensor([2.0, 3.0, 0.0, 0.0]))
+
+    def forward(self, x):
+        return (x * self.weights).prod(1, keepdim=True)
+
+
+def test_a_product_with_two_factors_of_zero_has_its_curvature():
+    """∂²f/∂w₃∂w₄ = 6 x₁x₂x₃x₄, all else is zero, and outputs are zero: ± 2 mean (−y) 6 x₁x₂x₃x₄."""
+    y = torch.randn(24, 1, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    report = measure(Product().double(), F.mse_loss, (X, y), what=["sharpness"])
+    right = abs(float((-2 * y[:, 0] * 6 * X.prod(1)).mean()))
+    assert report["sharpness"].value == pytest.approx(right, rel=1e-6)
 
 
 class Counting(nn.Module):
