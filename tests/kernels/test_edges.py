@@ -29,10 +29,11 @@ X = np.concatenate([RNG.normal(size=(4, 3)), np.zeros((1, 3))])
 
 
 def relu_kernels(x, c_w, c_b, t_b, depth=2):
-    """Return K and Θ by the arc-cosine recursion, with σ'(0) = 0 as in finite networks."""
+    """Return K and Θ by the arc-cosine recursion, with σ'(0) = 0 as in finite networks; c_w of all layers or each."""
+    first, *later = np.broadcast_to(c_w, depth + 1)
     products = x @ x.T / x.shape[1]
-    k, theta = c_b + c_w * products, t_b + c_w * products
-    for _ in range(depth):
+    k, theta = c_b + first * products, t_b + first * products
+    for c_w in later:
         scale = np.sqrt(np.outer(np.diag(k), np.diag(k)))
         live = scale > 0
         cosine = np.clip(np.divide(k, scale, out=np.zeros_like(k), where=live), -1, 1)
@@ -219,6 +220,20 @@ def test_norms_beyond_the_precision_are_refused_by_their_row(dtype, size, name):
     x[2] *= dtype(size)
     with pytest.raises(UserError, match="row 2 "):
         gram(mlp((3, 8, 8, 1), name, parameterized="ntk").limit(), x)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, float])
+def test_signals_that_grow_from_layer_to_layer_stay_within_the_error(dtype):
+    """Eight layers whose weights have variances of 1 to 64: kernels of 1e7."""
+    variances = np.arange(1.0, 9.0) ** 2
+    layers = [step for c_w in variances for step in (dense(8, c_w=float(c_w)), "relu")]
+    net = network(*layers[:-1], shape=(3,), parameterized="ntk", bias=False)
+    both = gram(net.limit(), X[:4].astype(dtype))
+    k, theta = relu_kernels(X[:4].astype(dtype).astype(float), variances, 0.0, 0.0, depth=7)
+    assert k.max() > 1e6
+    for found, right in ((both.nngp, k), (both.ntk, theta)):
+        assert np.abs(found / right - 1).max() < 100 * np.finfo(dtype).eps
+        assert np.abs(found - right).max() < both.error * np.abs(right).max()
 
 
 def test_signals_that_outgrow_the_precision_are_refused():

@@ -7,7 +7,7 @@ import pytest
 
 from steepest.core.errors import UserError
 from steepest.kernels import gram, kernel_function
-from steepest.nn.layers import conv, dense, network
+from steepest.nn.layers import conv, dense, flatten, network
 from steepest.nn.networks import mlp
 from tests.kernels.wide.test_masks import SHAPE as IMAGE
 from tests.kernels.wide.test_masks import STEPS, holes
@@ -99,6 +99,34 @@ def test_a_convolutional_kernel_has_a_gradient():
     step = 1e-5
     difference = (value(one + step * way) - value(one - step * way)) / (2 * step)
     np.testing.assert_allclose(slope, difference, rtol=1e-5)
+
+
+def test_patches_of_zeros_have_a_gradient():
+    """By differences along the pixels that are none."""
+    net = network(
+        conv(4), "relu", flatten(), dense(1), shape=(4, 4, 1), parameterized="ntk", bias=False
+    )
+    one, two, way = images(3, (4, 4, 1))
+    one[1:], two[:, 2:], way[1:] = 0, 0, 0
+    kernel = kernel_function(net.limit(), np.stack([one, two]))
+    value = jax.jit(jax.value_and_grad(lambda x: kernel(x, two).ntk))
+    at, gradient = value(jnp.asarray(one))
+    assert at == pytest.approx(gram(net.limit(), np.stack([one, two])).ntk[0, 1], rel=1e-6)
+    assert jnp.isfinite(gradient).all()
+    step = 1e-5
+    difference = (value(one + step * way)[0] - value(one - step * way)[0]) / (2 * step)
+    np.testing.assert_allclose((gradient * way).sum(), difference, rtol=1e-6)
+
+
+def test_second_derivatives_in_the_inputs_are_differences_of_gradients():
+    limit = mlp((4, 8, 8, 1), "relu", c_w=1.6, c_b=0.05, parameterized="ntk").limit()
+    one, two, way = images(3, (4,))
+    kernel = kernel_function(limit, np.stack([one, two]))
+    slope = jax.grad(lambda x: kernel(x, two).ntk)
+    _, bent = jax.jvp(slope, (jnp.asarray(one),), (jnp.asarray(way),))
+    step = 1e-5
+    difference = (slope(one + step * way) - slope(one - step * way)) / (2 * step)
+    np.testing.assert_allclose(bent, difference, rtol=1e-5, atol=1e-8)
 
 
 def test_single_precision_stays_single():
