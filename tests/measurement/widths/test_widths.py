@@ -306,6 +306,41 @@ def test_sizes_are_those_computed_by_hand():
     assert found.arrays == {"0": "0.w", "1": "1.w", "2": "2.w"}
 
 
+def test_sizes_of_convolutions_are_those_computed_by_hand():
+    need("torch")
+
+    def make(nn, n):
+        first = nn.Conv1d(3, n, 3, padding=1, bias=False)
+        second = nn.Conv1d(n, n, 3, padding=1, bias=False)
+        last = nn.Linear(4 * n, 3, bias=False)
+        return nn.Sequential(
+            nn.Unflatten(1, (3, 4)), first, nn.ReLU(), second, nn.ReLU(), nn.Flatten(), last
+        )
+
+    def write(first, second):
+        padded = lambda z: np.pad(z, ((0, 0), (0, 0), (1, 1)))
+        conv = lambda z, w: sum(
+            np.einsum("bci,oc->boi", padded(z)[:, :, i : i + 4], w[:, :, i]) for i in range(3)
+        )
+        signal = conv(X[:20].reshape(20, 3, 4), first)
+        return signal, conv(np.maximum(signal, 0), second)
+
+    built = Builder.of(in_torch("standard", "adam", 0.01, base=8, make=make))()
+    copied = lambda: [
+        built.model[place].weight.detach().double().numpy().copy() for place in (1, 3)
+    ]
+    start = copied()
+    found = coordinates(built, X[:20].astype(np.float32), 1)
+    trained = copied()
+    size = lambda z: np.sqrt(np.mean(z**2))
+    begun, later = write(*start), write(*trained)
+    for place, name in enumerate(("1", "3")):
+        assert found.start[name] == pytest.approx(size(begun[place]), rel=1e-5)
+        assert found.change[name][0] == pytest.approx(size(later[place] - begun[place]), rel=1e-4)
+    own = write(start[0], trained[1])[1] - begun[1]
+    assert found.own["3"][0] == pytest.approx(size(own), rel=1e-4)
+
+
 @pytest.mark.parametrize("shape", [(5, 3), (3, 5), (520, 530)])
 def test_spectral_norms(shape):
     matrix = np.random.default_rng(0).standard_normal(shape)
