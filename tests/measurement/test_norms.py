@@ -13,6 +13,7 @@ from steepest.measurement._weights import measure_norms
 from steepest.measurement.adapters import subject
 from steepest.nn.networks import mlp
 from steepest.programs import path_norm
+from tests.extras import need
 from tests.measurement.adapters import models
 
 
@@ -145,6 +146,20 @@ def test_at_the_checkpoint_itself_no_margin_can_be_normalized():
     found = measured((network, params), models.cross_entropy, models.data(), params)
     assert found["spectral complexity"].value == found["distance from the checkpoint"].value == 0
     assert "median normalized margin" not in found
+
+
+def test_layers_of_one_unit_and_convolutions_have_norms_of_their_matrices():
+    torch = need("torch")
+    nn = torch.nn
+    torch.manual_seed(0)
+    layers = (nn.Conv1d(1, 4, 3, stride=2), nn.ReLU(), nn.Flatten(), nn.Linear(16, 1), nn.ReLU())
+    model = nn.Sequential(*layers, nn.Linear(1, 1))
+    x, y = torch.randn(8, 1, 10), torch.randn(8, 1)
+    norms = measured(model, nn.functional.mse_loss, (x, y))["product of spectral norms"]
+    weights = {name: w.detach().numpy() for name, w in model.named_parameters() if w.ndim > 1}
+    right = {name: np.linalg.norm(w.reshape(len(w), -1), 2) for name, w in weights.items()}
+    assert norms.parts == pytest.approx(right, rel=1e-6)
+    assert norms.value == pytest.approx(np.prod(list(right.values())), rel=1e-6)
 
 
 def test_other_models_and_losses_have_the_other_norms():
