@@ -8,15 +8,18 @@ is written to ``tests/thorough.txt``.
 """
 
 import argparse
+import json
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from pathlib import Path
 from statistics import median
 
 from benchmarks.tests.covered import bits, covered
+from benchmarks.tests.run import RECORD
 from benchmarks.tests.seconds import read
 
 THOROUGH = Path(__file__).parents[2] / "tests" / "thorough.txt"
+COLUMNS = ("by tiers", "quick", "their CPU-seconds", "thorough", "their CPU-seconds ")
 CHEAP = 0.25
 """CPU-seconds of a test that stays in any case."""
 
@@ -67,6 +70,25 @@ def main() -> None:
     )
     if options.write:
         THOROUGH.write_text("".join(f"{test}\n" for test in sorted(left)), "utf-8")
+        record(seconds, set(left))
+
+
+def record(seconds: Mapping[str, float], thorough: Set[str]) -> None:
+    """Write the CPU-seconds of both tiers by folder into the record, in the place of its own table of before."""
+    spent: dict[str, list[float]] = defaultdict(lambda: [0, 0.0, 0, 0.0])
+    for test, cpu in seconds.items():
+        parts = test.partition("::")[0].split("/")
+        folder = "doctests" if parts[0] != "tests" else "/".join(parts[: min(2, len(parts) - 1)])
+        column = 2 * (test in thorough)
+        for row in (spent[folder], spent["all"]):
+            row[column] += 1
+            row[column + 1] += cpu
+    order = sorted(spent, key=lambda folder: (folder == "all", -sum(spent[folder][1::2])))
+    rows = [[folder, *(f"{number:.0f}" for number in spent[folder])] for folder in order]
+    kept = json.loads(RECORD.read_text("utf-8"))
+    tables = [table for table in kept["tables"] if table["columns"] != list(COLUMNS)]
+    kept["tables"] = [*tables, {"columns": COLUMNS, "rows": rows}]
+    RECORD.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
 if __name__ == "__main__":
