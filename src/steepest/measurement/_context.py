@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from steepest.measurement._optimizer import Optimizer
 from steepest.measurement._report import Reading
 from steepest.measurement.adapters import Kind, Subject, few, rescaled_products, rounding
 
-Measure = Callable[["Context"], list[Reading]]
+Value = TypeVar("Value")
 
 
 @dataclass
@@ -48,13 +49,13 @@ class Context:
     held_out: Subject | None = None
     descents: int = 0
     tried: Descents | None = field(default=None, init=False)
-    _found: dict[Measure, list[Reading]] = field(default_factory=dict, init=False, repr=False)
+    _found: dict[Callable, Any] = field(default_factory=dict, init=False, repr=False)
 
-    def once(self, measure: Measure) -> list[Reading]:
-        """Return what a measure reads, which two quantities show: it is measured for the first of them."""
-        if measure not in self._found:
-            self._found[measure] = measure(self)
-        return self._found[measure]
+    def once(self, function: "Callable[[Context], Value]") -> Value:
+        """Return what a function finds in this context, which several ask for: it is called for the first of them."""
+        if function not in self._found:
+            self._found[function] = function(self)
+        return self._found[function]
 
     @cached_property
     def classes(self) -> int:

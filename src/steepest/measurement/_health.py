@@ -13,6 +13,8 @@ from steepest.measurement._cross_entropy import is_this_loss, mean_cross_entropy
 LEARNED = 0.01  # relative difference from a constant guess below which nothing has been learned
 AT_REST = 1e-3  # of the slope at zero, below which a search for a constant guess has come to rest
 POINTS = 8  # at which linearity is tried
+EVALUATIONS = 200
+"""Of the loss in a search for a constant guess: a loss without a least value, as of a critic, goes on for ever."""
 NUMBERS = (
     2**17
 )  # outputs up to which a constant guess is searched for: each step of the search is a loss of all
@@ -64,9 +66,15 @@ def _same(rows: NDArray, dtype: np.dtype) -> bool:
 def constant_guess(context: Context) -> float | None:
     """Return the least risk of outputs that are the same for all examples, if it is known or a search finds it.
 
+    It is looked for once in a context.
+
     The entropy of the labels' frequencies for the mean cross-entropy; the variance of the targets, or half of it, for
     the mean square or half of it. Of other losses of outputs ``(n,)`` or ``(n, k)`` what a descent from zero finds.
     """
+    return context.once(_constant_guess)
+
+
+def _constant_guess(context: Context) -> float | None:
     loss = _known_loss(context)
     if loss is None:
         return _least_of_constants(context)
@@ -100,7 +108,9 @@ def _least_of_constants(context: Context) -> float | None:
         if not same_risk(subject, subject.risk(), subject.loss_at(outputs, targets)):
             return None
         steepness = float(np.abs(loss_and_slope(start)[1]).max())
-        least = minimize(loss_and_slope, start, jac=True, method="L-BFGS-B")
+        least = minimize(
+            loss_and_slope, start, jac=True, method="L-BFGS-B", options={"maxfun": EVALUATIONS}
+        )
     except UserError:
         return None
     at_rest = np.abs(least.jac).max() <= AT_REST * max(
