@@ -12,7 +12,6 @@ from steepest.core.errors import UserError
 from steepest.krylov import Eigenpairs, top_eigenpairs
 from steepest.measurement._descents import Descents
 from steepest.measurement._optimizer import Optimizer
-from steepest.measurement._report import Reading
 from steepest.measurement.adapters import Kind, Subject, few, rescaled_products, rounding
 
 Value = TypeVar("Value")
