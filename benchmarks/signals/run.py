@@ -75,6 +75,8 @@ SHOWING = ("atlas", "book")
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 SENTENCE = "steepest: stopped; what is finished is kept"
+STARTING = "Python runtime state: initialized"
+"""Said by Python where a signal ends its own start."""
 KIND = "SIGTERM, SIGINT, SIGHUP"
 RECORD = Path(__file__).parent / "record.json"
 LONGEST = 40.0
@@ -205,6 +207,8 @@ def one(
         fate = (
             "stopped" if len(lines) == 1 and lines[0].startswith(SENTENCE) else "says other things"
         )
+    elif code == 1 and STARTING in said:  # Ctrl-C while Python itself starts
+        fate = "early"
     elif code in (0, 1, 3):
         fate = "lost"
     return {
