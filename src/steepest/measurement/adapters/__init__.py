@@ -12,8 +12,8 @@ from steepest.measurement.adapters._checks import few as few
 from steepest.measurement.adapters._checks import on_rows as on_rows
 from steepest.measurement.adapters._checks import random_states as random_states
 from steepest.measurement.adapters._checks import rounding as rounding
-from steepest.measurement.adapters._checks import states_kept as states_kept
 from steepest.measurement.adapters._dense import Dense as Dense
+from steepest.measurement.adapters._generators import states_kept as states_kept
 from steepest.measurement.adapters._parts import batch_forms as batch_forms
 from steepest.measurement.adapters._parts import batch_gradient as batch_gradient
 from steepest.measurement.adapters._parts import block as block

@@ -76,10 +76,10 @@ def subject(
         loss = own_loss(model)
     loss = Loss.of(loss)
     if is_torch_module(model):
-        from steepest.measurement.adapters._torch import TorchBatches, TorchSubject
+        from steepest.measurement.adapters._torch import TorchSubject
 
         size = (batch or micro_batch) if normalizing else micro_batch
-        batches = TorchBatches(data, size, entire=bool(normalizing))
+        batches = Batches(data, size, entire=bool(normalizing))
         seed = NOISE_SEED if noise == "fixed" else None
         attached: Subject = TorchSubject.of(model, loss, batches, features, normalizing, seed)
     else:

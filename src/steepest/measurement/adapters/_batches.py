@@ -1,13 +1,18 @@
 """Data as a stream of small batches that can be passed over again and again."""
 
-import random
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from typing import Any
 
 import numpy as np
 
 from steepest.core.errors import UserError
+from steepest.measurement.adapters._generators import (
+    held_by,
+    of_the_process,
+    set_states,
+    states_of,
+)
 
 
 class Batches:
@@ -22,6 +27,8 @@ class Batches:
         entire: whether batches are examples that are normalized together: then arrays alone are cut, and a last batch
             of less than half of the first one is left out, as its statistics would be those of too few.
         position: of the batch that a pass has given last, counted from 0.
+        start: states of random numbers with which each pass over entire batches begins, so that these hold the same
+            examples in every pass; None where a pass begins with the states of the moment.
         factors: by what each part of a pass counts more in its mean than its number of examples; empty where none does.
 
     Raises:
@@ -46,22 +53,36 @@ class Batches:
         self.position = 0
         self.whole = is_pair_of_arrays(self.source)
         self.factors: Sequence[float] = ()
-
-    @contextmanager
-    def passing(self) -> Iterator[None]:
-        """Pass over the source, and put back the random numbers that it draws."""
-        of_numpy = np.random.get_state()
-        of_python = random.getstate()
-        try:
-            yield
-        finally:
-            np.random.set_state(of_numpy)
-            random.setstate(of_python)
+        self.start = states_of(self._generators()) if entire else None
 
     def as_given(self) -> Generator[Any, None, None]:
-        """Yield the batches before they are cut."""
-        with self.passing():
+        """Yield the batches before they are cut.
+
+        A source draws from states of the pass's own. Whenever a batch is out the reader's generators are as they were,
+        so that a pass that is left half way has nothing to put back, whenever that is noticed.
+        """
+        if self.whole or type(self.source) in (list, tuple):
             yield from [self.source] if self.whole else self.source
+            return
+        generators = self._generators()
+        own = self.start or states_of(generators)
+        batches: Iterator[Any] | None = None
+        while True:
+            readers = states_of(generators)
+            set_states(own)
+            try:
+                batches = iter(self.source) if batches is None else batches
+                batch = next(batches)
+            except StopIteration:
+                return
+            finally:
+                own = states_of(generators)
+                set_states(readers)
+            yield batch
+
+    def _generators(self) -> list[Any]:
+        """List the generators that may order or change the examples."""
+        return [*of_the_process(), *held_by(self.source)]
 
     def __iter__(self) -> Generator[tuple[Any, int], None, None]:
         """Yield each batch with its number of examples."""

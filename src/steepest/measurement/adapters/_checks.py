@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
 from steepest.measurement.adapters._batches import as_pair, picked, repeated
+from steepest.measurement.adapters._generators import states_kept
 from steepest.measurement.adapters._subject import Kind, Subject
 
 EXAMPLES = 32  # of the check
@@ -80,22 +81,6 @@ def random_states(seed: int) -> Iterator[None]:
             # generators of devices are not put back, and so not set
             torch.default_generator.manual_seed(seed)
         yield
-
-
-@contextmanager
-def states_kept() -> Iterator[None]:
-    """Put back the states of the generators of Python, NumPy and torch, whatever draws from them meanwhile."""
-    ours = random.getstate()
-    of_numpy = np.random.get_state()
-    torch = sys.modules.get("torch")
-    of_torch = None if torch is None else torch.get_rng_state()
-    try:
-        yield
-    finally:
-        random.setstate(ours)
-        np.random.set_state(of_numpy)
-        if torch is not None:
-            torch.set_rng_state(of_torch)
 
 
 def few(subject: Subject, examples: int = EXAMPLES) -> Subject:

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from torch import Generator, Tensor, nn, strided
 
+from steepest.measurement.adapters._generators import set_states, states_of
+
 FEW = 64  # entries of a list that a pass may write on; a longer one is a history, to which it may only add
 LARGE = (
     2**20
@@ -41,38 +43,6 @@ def put_back(module: nn.Module, loss: Any, seed: int | None = None) -> Iterator[
         yield
     finally:
         keeper.restore()
-
-
-def generators_of(thing: Any, depth: int = 4) -> list[Any]:
-    """List the generators of random numbers that an object holds, such as a loader in its sampler or its dataset."""
-    if isinstance(thing, GENERATORS):
-        return [thing]
-    if isinstance(thing, list | tuple) and len(thing) <= FEW:
-        parts = list(thing)
-    else:
-        plain = isinstance(thing, type | ModuleType | FunctionType | nn.Module | Tensor)
-        parts = [] if plain else list(getattr(thing, "__dict__", {}).values())
-    distinct = {id(g): g for part in parts if depth for g in generators_of(part, depth - 1)}
-    return list(distinct.values())
-
-
-def state_of(generator: Any) -> Any:
-    """Return the state of a generator of torch, NumPy or Python."""
-    if isinstance(generator, Generator | np.random.RandomState):
-        return generator.get_state()
-    if isinstance(generator, random.Random):
-        return generator.getstate()
-    return generator.bit_generator.state
-
-
-def set_state(generator: Any, state: Any) -> None:
-    """Set the state of such a generator."""
-    if isinstance(generator, Generator | np.random.RandomState):
-        generator.set_state(state)
-    elif isinstance(generator, random.Random):
-        generator.setstate(state)
-    else:
-        generator.bit_generator.state = state
 
 
 def _reseed(generator: Any, seed: int) -> None:
@@ -139,7 +109,7 @@ class _Keeper:
             for part in thing[:FEW]:
                 self.kept(part)
         elif isinstance(thing, GENERATORS):
-            self.undo.append(partial(set_state, thing, state_of(thing)))
+            self.undo.append(partial(set_states, states_of([thing])))
             if self.seed is not None:
                 _reseed(thing, self.seed)
         else:

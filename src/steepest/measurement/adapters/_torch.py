@@ -18,11 +18,12 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from steepest.core.errors import UserError
 from steepest.measurement.adapters._batches import Batches, as_pair, examples, inputs_of, leaves
 from steepest.measurement.adapters._dense import Dense
+from steepest.measurement.adapters._generators import states_kept
 from steepest.measurement.adapters._graph import Graph, gradients, one_tensor, run
 from steepest.measurement.adapters._large_cross_entropy import LargeCrossEntropy
 from steepest.measurement.adapters._loss import Loss
 from steepest.measurement.adapters._processes import by_itself
-from steepest.measurement.adapters._put_back import generators_of, put_back, set_state, state_of
+from steepest.measurement.adapters._put_back import put_back
 from steepest.measurement.adapters._subject import Kind, Subject, Vector, places
 from steepest.measurement.adapters._torch_layers import (
     DIVIDING,
@@ -529,37 +530,6 @@ class TorchSubject(Subject):
         )
 
 
-class TorchBatches(Batches):
-    """Batches of a loader that may shuffle; the random state is as before after every pass.
-
-    Entire batches hold the same examples in every pass: each begins from the random state of the start.
-    """
-
-    def __init__(self, source: Any, size: int = 1024, entire: bool = False) -> None:
-        super().__init__(source, size, entire)
-        self.start = self._states() if entire else None
-
-    @contextmanager
-    def passing(self) -> Iterator[None]:
-        before = self._states()
-        try:
-            with super().passing():
-                if self.start is not None:
-                    self._set(self.start)
-                yield
-        finally:
-            self._set(before)
-
-    def _states(self) -> list[tuple[Any, Any]]:
-        """Return torch's generator and those that order or change the examples, each with its state."""
-        return [(g, state_of(g)) for g in (torch.default_generator, *generators_of(self.source))]
-
-    @staticmethod
-    def _set(states: list[tuple[Any, Any]]) -> None:
-        for generator, state in states:
-            set_state(generator, state)
-
-
 @contextmanager
 def full_precision() -> Iterator[None]:
     """Let no autocast begin, also inside of the module's forward pass, where transformers' Trainer puts it.
@@ -601,13 +571,11 @@ def untouched(
         device: of the weights.
         module: the model, for what to try.
     """
-    state = torch.get_rng_state()
-    of_numpy = np.random.get_state()
-    of_python = random.getstate()
     fast = torch.backends.mha.get_fastpath_enabled()
     other = [device] if device.type == "cuda" else []
     try:
         with (
+            states_kept(),
             torch.random.fork_rng(other, enabled=seed is not None),
             sdpa_kernel(SDPBackend.MATH),
             torch.enable_grad(),
@@ -635,9 +603,6 @@ def untouched(
         ) from trouble
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
-        torch.set_rng_state(state)
-        np.random.set_state(of_numpy)
-        random.setstate(of_python)
 
 
 def _to_try(module: nn.Module | None) -> str:
