@@ -1,6 +1,5 @@
 """Measuring changes nothing of a reader's in JAX: models, keys, arrays of NumPy, and what the process is set to."""
 
-import gc
 import importlib
 import random
 from contextlib import nullcontext
@@ -123,7 +122,6 @@ def changes_by(way, name, folder, single=False):
 @pytest.fixture(scope="module", autouse=True)
 def everything_loaded(tmp_path_factory):
     importlib.import_module("torch._dynamo")
-    gc.collect()  # what earlier tests left may have finalizers that put back states of its own
     folder = tmp_path_factory.mktemp("loaded")
     for way in (by_measure, by_monitor):
         way(plain(), (X, Y), None, folder)
