@@ -34,8 +34,8 @@ def pytest_configure(config):
         green.tested()
 
 
-# Tests that a commit does not wait for: `nightly` of two seconds and more, `thorough` those that are costly and run few
-# lines that no quick test runs. `.ci/run` goes on with the thorough ones, `.ci/nightly` with the others.
+# Tests that README's second command leaves out: `thorough` ones cost most, and quick tests run all of their lines;
+# `nightly` ones take two seconds and more. `.ci/run` goes on with the thorough ones, `.ci/nightly` with the others.
 TIERS = {
     tier: frozenset(Path(__file__).with_name(f"{tier}.txt").read_text("utf-8").splitlines())
     for tier in ("thorough", "nightly")

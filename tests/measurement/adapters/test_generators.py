@@ -99,3 +99,16 @@ def test_a_model_of_jax_on_a_loader_of_torch(name):
     assert states(source) == before
     list(source)
     assert states(source) != before
+
+
+def test_what_a_function_of_jax_draws_while_it_is_traced_is_put_back():
+    def drawing(weights, x):
+        np.random.rand()
+        random.random()
+        return x @ weights
+
+    before = states(None)
+    model = (drawing, jnp.zeros((2, 1)))
+    data = X.numpy(), Y.numpy()
+    measure(model, lambda f, y: ((f - y) ** 2).mean(), data, what=["risk", "sharpness"])
+    assert states(None) == before

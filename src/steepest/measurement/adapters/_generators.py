@@ -10,28 +10,31 @@ from typing import Any
 import numpy as np
 
 FEW = 64  # entries of a list that is looked through
-OF_NUMPY_AND_PYTHON = (np.random.Generator, np.random.RandomState, random.Random)
 States = list[tuple[Any, Any]]
 """Generators, each with its state."""
 
 
 def of_the_process() -> list[Any]:
     """List the generators that all code of the process shares: of Python, of NumPy, and of torch where it is loaded."""
-    shared = [random._inst, np.random.mtrand._rand]  # pyright: ignore
     torch = sys.modules.get("torch")
-    return shared if torch is None else [*shared, torch.default_generator]
+    return [random, np.random] if torch is None else [random, np.random, torch.default_generator]
+
+
+def is_generator(thing: Any) -> bool:
+    """Tell whether this is a generator of random numbers of Python, NumPy or torch."""
+    torch = sys.modules.get("torch")
+    kinds = (np.random.Generator, np.random.RandomState, random.Random)
+    return isinstance(thing, kinds if torch is None else (*kinds, torch.Generator))
 
 
 def held_by(thing: Any, depth: int = 4) -> list[Any]:
     """List the generators that an object holds, such as a loader in its sampler or its dataset."""
-    torch = sys.modules.get("torch")
-    if isinstance(
-        thing, OF_NUMPY_AND_PYTHON if torch is None else (*OF_NUMPY_AND_PYTHON, torch.Generator)
-    ):
+    if is_generator(thing):
         return [thing]
     if isinstance(thing, list | tuple) and len(thing) <= FEW:
         parts = list(thing)
     else:
+        torch = sys.modules.get("torch")
         plain: tuple[type, ...] = (type, ModuleType, FunctionType, np.ndarray)
         plain = plain if torch is None else (*plain, torch.nn.Module, torch.Tensor)
         parts = [] if isinstance(thing, plain) else list(getattr(thing, "__dict__", {}).values())
@@ -47,7 +50,7 @@ def states_of(generators: Iterable[Any]) -> States:
 def _state(generator: Any) -> Any:
     if isinstance(generator, np.random.Generator):
         return generator.bit_generator.state
-    return generator.getstate() if isinstance(generator, random.Random) else generator.get_state()
+    return generator.getstate() if hasattr(generator, "getstate") else generator.get_state()
 
 
 def set_states(states: States) -> None:
@@ -55,7 +58,7 @@ def set_states(states: States) -> None:
     for generator, state in states:
         if isinstance(generator, np.random.Generator):
             generator.bit_generator.state = state
-        elif isinstance(generator, random.Random):
+        elif hasattr(generator, "setstate"):
             generator.setstate(state)
         else:
             generator.set_state(state)

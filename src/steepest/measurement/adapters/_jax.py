@@ -14,6 +14,7 @@ from steepest.core.errors import UserError
 from steepest.core.precision import arithmetic
 from steepest.measurement.adapters._batches import Batches, as_pair, examples, inputs_of
 from steepest.measurement.adapters._dense import Dense
+from steepest.measurement.adapters._generators import states_kept
 from steepest.measurement.adapters._jax_models import (
     JaxModel,
     inner_trees,
@@ -189,8 +190,11 @@ class JaxSubject(Subject):
         )
 
     def _call(self, function: Callable, batch: Any, *more: Any, back: Callable = np.asarray) -> Any:
-        """Call in this precision, back as NumPy arrays; floating point inputs are cast, whole numbers stay."""
-        with arithmetic(double=self.dtype == np.float64):
+        """Call in this precision, back as NumPy arrays; floating point inputs are cast, whole numbers stay.
+
+        What the reader's functions draw from Python, NumPy or torch while they are traced is put back.
+        """
+        with arithmetic(double=self.dtype == np.float64), states_kept():
             cast = lambda leaf: self._beside(
                 jnp.asarray(leaf, self.dtype if _floating(leaf) else None)
             )

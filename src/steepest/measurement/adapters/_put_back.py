@@ -1,6 +1,5 @@
 """What a forward pass changes in a reader's own Python objects is put back after it."""
 
-import random
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -12,13 +11,16 @@ from typing import Any
 import numpy as np
 from torch import Generator, Tensor, nn, strided
 
-from steepest.measurement.adapters._generators import set_states, states_of
+from steepest.measurement.adapters._generators import (
+    FEW,
+    is_generator,
+    set_states,
+    states_of,
+)
 
-FEW = 64  # entries of a list that a pass may write on; a longer one is a history, to which it may only add
 LARGE = (
     2**20
 )  # numbers of an array that an object other than a module holds, beyond which it is data
-GENERATORS = (Generator, np.random.Generator, np.random.RandomState, random.Random)
 LIBRARIES = ("site-packages", "dist-packages")
 OURS = __name__.partition(".")[0]
 
@@ -108,7 +110,7 @@ class _Keeper:
         elif isinstance(thing, tuple):
             for part in thing[:FEW]:
                 self.kept(part)
-        elif isinstance(thing, GENERATORS):
+        elif is_generator(thing):
             self.undo.append(partial(set_states, states_of([thing])))
             if self.seed is not None:
                 _reseed(thing, self.seed)

@@ -2,8 +2,8 @@
 
 A plain mean over the examples is the mean of the parts' losses by their numbers of examples. One with weights of
 classes, or with ignored tokens, is their mean by what each part's loss divides by. A loss that compares examples with
-each other (contrastive, ranking, Dice) is none of the two: its batches stay whole. So do those of a model whose outputs
-depend on what is evaluated together, as where the first axis is time.
+each other (contrastive, ranking, Dice) is none of the two: its batches stay whole. Where a model's outputs
+depend on what is evaluated together, as where the first axis is time, batches stay whole too.
 """
 
 from typing import Any, NamedTuple
