@@ -154,6 +154,28 @@ def test_rule_9_a_ratio_to_the_law_is_the_headlines_too(dims):
     assert not any(null.headline for null in nulls if null.law == "p")
 
 
+@pytest.mark.parametrize(
+    ("tolerance", "error"), [(0.07, 0.1), (0.15, 0.2), (0.2, 0.3), (0.25, 0.5), (0.45, None)]
+)
+def test_rule_9_the_smallest_error_that_a_judge_notices_is_what_its_margin_allows(tolerance, error):
+    """Without noise a law (1 + ε) y fails for 1 < (1 + ε)(1 - τ), ε > τ / (1 - τ); y / (1 + ε) does for ε > τ."""
+
+    class Exact(Decay):
+        def judge(self, law, seen):
+            yield kit.follows("follows", law.y, seen.y, tolerance)
+
+        def controls(self, seen):
+            yield kit.control("huge", "other units", y=1000 * seen.y)
+
+    Exact.headline = ("follows",)
+    claim = Exact(noise=1e-6)
+    setting = claim.setting(jax.random.key(0))
+    predicted = claim.predict(setting)
+    observed = claim.observe(setting, jax.random.key(1))
+    resolutions = claim.judged(predicted, observed, ()).resolutions
+    assert [(one.law, one.error) for one in resolutions] == [("y", error)]
+
+
 def test_rule_9_intervals_hold_at_all_points_at_once():
     samples = arrays(y=("seed width", 1 + 0.1 * RNG.standard_normal((6, 4)))).y
     wide = kit.follows("a", arrays(y=("width", np.ones(4))).y, samples, 0.5)

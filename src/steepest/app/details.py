@@ -13,7 +13,7 @@ from steepest.app.console import styled
 from steepest.core.checks import Check
 from steepest.core.hypotheses import Hypothesis
 from steepest.core.intervals import Basis
-from steepest.core.laws import LawCheck
+from steepest.core.laws import LawCheck, noticed
 from steepest.core.words import Verdict
 from steepest.engine.results import Result
 
@@ -40,6 +40,8 @@ def show_details(console: Console, result: Result, verdict: str = "") -> None:
     """
     word = verdict or f"{styled(result.verdict)} —"
     console.print(f"[bold]{result.claim}[/]: {word} {escape(result.reason)}", highlight=False)
+    if size := noticed(result.resolutions):
+        console.print(f"  would notice {size}", markup=False, highlight=False)
     for hypothesis in result.assumptions:
         console.print(f"  assumes {_assumption(hypothesis)}", markup=False)
     counted = [check for check in result.checks if check.decides]

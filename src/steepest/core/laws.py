@@ -148,6 +148,38 @@ class Null:
 
 
 @dataclass(frozen=True)
+class Resolution:
+    """How small an error in the size of a headline law the judge notices.
+
+    Attributes:
+        law: the predicted array.
+        error: the smallest relative error ε that was tried and is noticed, as all larger ones are, of the law times
+            1 + ε and divided by it; None where even half as much again passes.
+    """
+
+    law: str
+    error: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return its form in JSON."""
+        return asdict(self)
+
+
+def noticed(resolutions: Sequence[Resolution]) -> str:
+    """Return in words how small an error would be noticed in which law; empty where none would be.
+
+    >>> noticed([Resolution("step", 0.1), Resolution("size", 0.1), Resolution("loss", 0.3), Resolution("time", None)])
+    'an error of 10 % in step or size, of 30 % in loss'
+    """
+    laws: dict[float, list[str]] = {}
+    for resolution in resolutions:
+        if resolution.error is not None:
+            laws.setdefault(resolution.error, []).append(resolution.law)
+    of = [f"of {100 * error:.0f} % in {' or '.join(laws[error])}" for error in sorted(laws)]
+    return f"an error {', '.join(of)}" if of else ""
+
+
+@dataclass(frozen=True)
 class Clause:
     """A part of a claim's first sentence, with the checks that judge it.
 

@@ -7,7 +7,7 @@ from typing import Any
 from steepest.core.arrays import Observation, Prediction
 from steepest.core.checks import Check, Rejection, Rival, Verdict
 from steepest.core.hypotheses import Hypothesis
-from steepest.core.laws import Clause, Null, check_from_json, rejection_from_json
+from steepest.core.laws import Clause, Null, Resolution, check_from_json, rejection_from_json
 from steepest.core.panels import Panel
 from steepest.core.records import plain
 from steepest.engine.records import check_record
@@ -74,6 +74,7 @@ class Result:
     panels: tuple[Panel, ...] = field(default=(), repr=False)
     nulls: tuple[Null, ...] = field(default=(), repr=False)
     clauses: tuple[Clause, ...] = field(default=(), repr=False)
+    resolutions: tuple[Resolution, ...] = field(default=(), repr=False)
     shared: tuple[str, ...] = field(default=(), repr=False)
     how: str = "computed"
 
@@ -111,6 +112,7 @@ class Result:
             "controls": [rejection.to_json() for rejection in self.controls],
             "says": [clause.to_json() for clause in self.clauses],
             "laws": [null.to_json() for null in self.nulls],
+            "resolutions": [resolution.to_json() for resolution in self.resolutions],
             "shared": list(self.shared),
             "scope": self.about.get("scope", {}),
             "params": self.params,
@@ -144,6 +146,7 @@ class Result:
             "rivals": tuple(rejection_from_json(rival) for rival in record["rivals"]),
             "controls": tuple(rejection_from_json(control) for control in record["controls"]),
             "nulls": tuple(Null.from_json(null) for null in record.get("laws", ())),
+            "resolutions": tuple(Resolution(**of) for of in record.get("resolutions", ())),
             "clauses": tuple(Clause.from_json(clause) for clause in record.get("says", ())),
             "shared": tuple(record.get("shared", ())),
             "params": _tuples(record["params"]),

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,10 +10,10 @@ from steepest.core.arrays import Observation, Prediction
 from steepest.core.checks import Check, Control, Rejection, Rival, challenge, reject
 from steepest.core.errors import UserError
 from steepest.core.hypotheses import Hypothesis
-from steepest.core.laws import Clause, Null, conclude_laws
+from steepest.core.laws import Clause, Null, Resolution, conclude_laws
 from steepest.core.panels import Panel
 from steepest.core.words import Verdict
-from steepest.kit._nulls import moved
+from steepest.kit._nulls import ERRORS, LARGER, moved, resized
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,7 @@ class Judgement:
         panels: the figure, as data.
         nulls: what became of the claim's own laws, flattened, reversed and tilted along their axes.
         says: the clauses of the first sentence, each with its verdict.
+        resolutions: how small an error in the size of each law of the headline would be noticed.
     """
 
     run_conditions: tuple[Hypothesis, ...] = ()
@@ -37,6 +38,7 @@ class Judgement:
     panels: tuple[Panel, ...] = ()
     nulls: tuple[Null, ...] = ()
     says: tuple[Clause, ...] = ()
+    resolutions: tuple[Resolution, ...] = ()
 
     def conclude(
         self, hypotheses: Sequence[Hypothesis], headline: Sequence[str]
@@ -83,23 +85,40 @@ def judge_laws(
     checks = challenge(stated, [*refuted, *controls])
     of_the_world = {id for control in controls for id in control.by}
     telling = {check.id for check in checks if check.id in of_the_world and not check.idle}
+    failing = _failing(claim, observed, stated, telling)
+    nulls = judge_nulls(claim, predicted, stated, failing)
     return Judgement(
         run_conditions=tuple(claim.run_conditions(observed)),
         checks=checks,
         rivals=refuted,
         controls=controls,
         panels=claim.draw_figure(predicted, observed, rivals),
-        nulls=judge_nulls(claim, predicted, observed, stated, telling),
+        nulls=nulls,
         says=claim.clauses(checks, predicted, observed),
+        resolutions=tuple(judge_sizes(predicted, nulls, failing)),
     )
 
 
+Failing = Callable[[Prediction], tuple[Mapping[str, Check], tuple[str, ...]]]
+"""From a wrong prediction to its checks by id, and to the ids of those that tell it from the claim's own."""
+
+
+def _failing(
+    claim: Any, observed: Observation, own: Sequence[Check], telling: Collection[str]
+) -> Failing:
+    """Return what judges wrong predictions of one observation: checks that the claim's own passes, and that tell."""
+    passed = {check.id for check in own if check.verdict is not Verdict.FAILS}
+
+    def judge(wrong: Prediction) -> tuple[Mapping[str, Check], tuple[str, ...]]:
+        against = {check.id: check for check in claim.checks(wrong, observed)}
+        failed = [id for id, check in against.items() if check.verdict is Verdict.FAILS]
+        return against, tuple(id for id in failed if id in passed and id in telling)
+
+    return judge
+
+
 def judge_nulls(
-    claim: Any,
-    predicted: Prediction,
-    observed: Observation,
-    own: Sequence[Check],
-    telling: Collection[str],
+    claim: Any, predicted: Prediction, own: Sequence[Check], failing: Failing
 ) -> tuple[Null, ...]:
     """Judge a claim's own laws made larger and smaller, flattened, reversed and tilted along each of their axes.
 
@@ -110,24 +129,42 @@ def judge_nulls(
     Args:
         claim: the claim with its fields.
         predicted: its laws.
-        observed: what was measured.
         own: its checks.
-        telling: ids of those that a changed world fails: what looks at no data tells no theory from another.
+        failing: judges a wrong prediction; a check that no changed world fails looks at no data, and tells no theory
+            from another.
     """
-    passed = {check.id for check in own if check.verdict is not Verdict.FAILS}
     stated = [check for check in own if check.id in claim.headline]
     nulls = []
     of_headline = set()
     for null, wrong in claim.mutants(predicted):
-        against = {check.id: check for check in claim.checks(wrong, observed)}
-        failed = [id for id, check in against.items() if check.verdict is Verdict.FAILS]
-        by = tuple(id for id in failed if id in passed and id in telling)
+        against, by = failing(wrong)
         nulls.append(replace(null, by=by))
         # a bound passes laxer ones by its nature; how tight it is, its room says
         depend = stated if null.axis else [check for check in stated if check.kind != "bound"]
         if any(moved(check, against.get(check.id)) for check in depend):
             of_headline.add(_dependence(null))
     return tuple(replace(null, headline=_dependence(null) in of_headline) for null in nulls)
+
+
+def judge_sizes(
+    predicted: Prediction, nulls: Sequence[Null], failing: Failing
+) -> Iterable[Resolution]:
+    """Yield how small an error in the size of each headline law would be noticed, both ways.
+
+    Args:
+        predicted: the claim's laws.
+        nulls: how they fared; those of their sizes say which laws the headline depends on.
+        failing: judges a wrong prediction.
+    """
+    sizes = [null for null in nulls if not null.axis and null.headline]
+    for law in dict.fromkeys(null.law for null in sizes):
+        largest = all(null.rejected for null in sizes if null.law == law)
+        smallest = LARGER - 1 if largest else None
+        for error in ERRORS if largest else ():  # from large to small, as what is below one that passes says nothing
+            if not all(failing(wrong)[1] for wrong in resized(predicted, law, error)):
+                break
+            smallest = error
+        yield Resolution(law, smallest)
 
 
 def _dependence(null: Null) -> tuple[str, str]:

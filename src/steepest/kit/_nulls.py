@@ -18,6 +18,8 @@ VARIES = 0.1
 """Relative difference along an axis beyond which a law is said to depend on it."""
 LARGER = 1.5
 """Factor of a law that is too large, and that by which another is too small."""
+ERRORS = (0.3, 0.2, 0.1)
+"""Relative errors of a law's size below that of a larger one, from large to small, that say what a judge notices."""
 
 
 def mutants(claim: Any, predicted: Prediction) -> Iterator[tuple[Null, Prediction]]:
@@ -42,6 +44,13 @@ def mutants(claim: Any, predicted: Prediction) -> Iterator[tuple[Null, Predictio
             accepted = claim.not_told.get(".".join(filter(None, (name, dim, kind))), "")
             null = Null(name, dim, kind, (), accepted=accepted)
             yield null, _with(predicted, name, Quantity(values, quantity.dims, quantity.unit))
+
+
+def resized(predicted: Prediction, name: str, error: float) -> Iterator[Prediction]:
+    """Yield a prediction with one law too large by a relative error, and with it too small."""
+    quantity = predicted.quantity(name)
+    for values in (quantity.values * (1 + error), quantity.values / (1 + error)):
+        yield _with(predicted, name, Quantity(values, quantity.dims, quantity.unit))
 
 
 def wrong_along(values: NDArray, axis: int, coordinates: Sequence[Any]) -> Mapping[str, NDArray]:

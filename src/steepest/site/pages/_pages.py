@@ -12,6 +12,7 @@ from markupsafe import Markup
 from steepest.catalogue import Entry, chapter_title
 from steepest.core.checks import Verdict
 from steepest.core.errors import UserError
+from steepest.core.laws import noticed
 from steepest.core.panels import Map, Panel
 from steepest.core.text import visible
 from steepest.core.words import LOOKS
@@ -229,6 +230,7 @@ def judged(result: Result) -> dict[str, Any]:
         "controls": [confronted(control, result) for control in result.controls],
         "parameters": list(_parameters(result)),
         "nulls": result.nulls,
+        "noticed": noticed(result.resolutions),
         "not_judged": list(not_judged(result)),
     }
 
