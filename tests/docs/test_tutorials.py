@@ -1,6 +1,7 @@
 """The tutorials run as scripts and as notebooks, and every number that they find is printed by a cell."""
 
 import itertools
+import json
 import os
 import re
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from steepest.site.book._documents import write_notebooks
 from tests.extras import need
 
 FOLDER = Path(__file__).parents[2] / "docs" / "tutorials"
@@ -192,3 +194,17 @@ def test_it_runs_as_a_notebook(name, tmp_path):
     pictures = [data for data in shown if "text/html" in data or "image/png" in data]
     assert pictures or name == "neural_tangents"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_notebook_is_the_same_in_every_build(tmp_path):
+    """Its cells are called by their places; ids that are drawn would make two books of one source differ."""
+    need("jupytext")
+    written = []
+    for build in ("one", "two"):
+        folder = tmp_path / build / "tutorials"
+        folder.mkdir(parents=True)
+        (folder / "few.py").write_text("# %% [markdown]\n# # Few\n\n# %%\n1 + 1\n", "utf-8")
+        write_notebooks(tmp_path / build)
+        written.append((folder / "notebooks" / "few.ipynb").read_bytes())
+    assert written[0] == written[1]
+    assert [cell["id"] for cell in json.loads(written[0])["cells"]] == ["cell-1", "cell-2"]

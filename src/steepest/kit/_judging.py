@@ -160,7 +160,9 @@ def judge_sizes(
     for law in dict.fromkeys(null.law for null in sizes):
         largest = all(null.rejected for null in sizes if null.law == law)
         smallest = LARGER - 1 if largest else None
-        for error in ERRORS if largest else ():  # from large to small, as what is below one that passes says nothing
+        for error in (
+            ERRORS if largest else ()
+        ):  # from large to small, as what is below one that passes says nothing
             if not all(failing(wrong)[1] for wrong in resized(predicted, law, error)):
                 break
             smallest = error

@@ -115,6 +115,10 @@ def write_notebooks(stage: Path) -> None:
     for script in sorted((stage / "tutorials").glob("*.py")):
         text = script.read_text("utf-8")
         notebook = jupytext.reads(text, fmt="py:percent")
+        for place, cell in enumerate(
+            notebook.cells, 1
+        ):  # drawn at random otherwise, anew in each build
+            cell["id"] = f"cell-{place}"
         name = f"notebooks/{script.stem}.ipynb"
         (script.parent / "notebooks").mkdir(exist_ok=True)
         jupytext.write(notebook, script.parent / name, fmt="ipynb")
