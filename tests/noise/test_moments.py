@@ -136,10 +136,17 @@ def test_bad_input_in_one_sentence():
         batch_factor(6, float("nan"), "fixed")
     with pytest.raises(UserError, match="at least one batch"):
         draw_batches(GRADIENTS, 2, 0, RNG)
-    with pytest.raises(UserError, match="m targets"):
+    with pytest.raises(UserError, match=r"y must be real numbers of shape \(m,\)"):
         steady_state(np.eye(2), np.ones((2, 1)), 0.1, 2)
     with pytest.raises(UserError, match="ridge is not negative"):
         steady_state(np.eye(2), np.ones(2), 0.1, 2, ridge=-1.0)
+    for x, y in (
+        (np.array([[np.nan, 0], [0, 1]]), np.ones(2)),
+        (np.eye(2), np.array([np.inf, 1])),
+        (1e80 * np.eye(2), np.ones(2)),
+    ):
+        with pytest.raises(UserError, match="fourth powers"):
+            steady_state(x, y, 0.1, 2)
     with pytest.raises(UserError, match="singular"):
         steady_state(np.ones((5, 2)), np.ones(5), 0.1, 2)
     with pytest.raises(UserError, match="step size is positive"):

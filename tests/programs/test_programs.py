@@ -171,3 +171,14 @@ def test_a_margin_below_what_is_resolved_is_within_the_gap(thin):
         assert found.margin == pytest.approx(thin / 2**0.5, rel=1e-4)
     else:
         assert found.gap >= thin / 2**0.5 - 1e-16
+
+
+@pytest.mark.parametrize("thin", [2e-5, 7e-7, 1.3e-7, 7e-8, 5e-8, 3e-8, 6e-9])
+def test_a_thin_margin_is_found_within_its_gap(thin):
+    """Rows over so thin a margin are too much for the second program; the first one's separator is judged instead."""
+    x = [[1, 1 + thin], [1, 1 - thin], [2, 2 + thin], [2, 2 - thin]]
+    program = hard_margin(x, [1, -1, 1, -1])
+    assert program.separable
+    exact = thin / 2**0.5
+    assert exact - 1.5 * program.gap <= program.margin <= exact * (1 + 1e-7)
+    assert program.gap <= 1e-4 * exact

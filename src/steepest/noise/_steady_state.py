@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Float
 
 from steepest.core.errors import UserError
 from steepest.core.signatures import checked
@@ -32,8 +33,8 @@ class SteadyState(NamedTuple):
 
 @checked
 def steady_state(
-    x: np.ndarray,
-    y: np.ndarray,
+    x: Float[np.ndarray, "m d"],
+    y: Float[np.ndarray, " m"],
     lr: float,
     batch: float,
     *,
@@ -67,15 +68,18 @@ def steady_state(
     """
     x = np.asarray(x, float)
     y = np.asarray(y, float)
-    if x.ndim != 2 or y.shape != x.shape[:1]:
-        raise UserError(
-            f"least squares needs inputs (m, d) and m targets, got shapes {x.shape} and {y.shape}"
-        )
     examples, dimension = x.shape
     if not (np.isfinite(lr) and lr > 0):
         raise UserError(f"a step size is positive, got {lr}")
     if not ridge >= 0:
         raise UserError(f"a ridge is not negative, got {ridge}")
+    largest = np.abs(np.append(x, y)).max()
+    with np.errstate(over="ignore"):
+        if not np.isfinite(largest**4):
+            raise UserError(
+                "least squares needs finite inputs and targets whose fourth powers are numbers too, got "
+                f"{largest:.3g}; leave out rows of NaN, or scale the data"
+            )
     factor = batch_factor(examples, batch, sampling)
     identity = np.eye(dimension)
     hessian = x.T @ x / examples + ridge * identity

@@ -4,6 +4,7 @@ Everything here is NumPy on the host, solved by the interior-point code Clarabel
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -150,7 +151,9 @@ def margin_in(
     margin = (signed @ w + b * y).min()
     if margin > _RESOLUTION:
         # Solved again in the units of its own margin, where the solver's tolerance is a relative one.
-        w, b, q = _shortest(signed / margin, y / margin if bias else None, geometry)
+        # Rows over a thin margin may be too much for it: then the first solution stays, and `gap` says how good it is.
+        with suppress(UserError):
+            w, b, q = _shortest(signed / margin, y / margin if bias else None, geometry)
         w, b, q = _polish(signed, signs, w, b, q) if geometry.euclidean else (w, b, q)
         size = geometry.norm(w)
         w = w / size
