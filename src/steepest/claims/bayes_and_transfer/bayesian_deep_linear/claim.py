@@ -69,7 +69,7 @@ class BayesianDeepLinear(kit.Claim[Setting]):
     )
     inputs: kit.Count = kit.param(20, "input dimension n_0", scope=kit.between(18, 24))
     chains: kit.Seeds = kit.param(64, "Gibbs chains for each data and network")
-    sweeps: kit.Count = kit.param(600, "of each chain", unit="sweeps")
+    sweeps: kit.Count = kit.param(600, "sweeps of each chain", unit="sweeps")
     burn: kit.Count = kit.param(120, "sweeps that are not recorded", unit="sweeps")
     evidence_layers: Counts = kit.param(
         (1, 2, 4, 8, 16), "depths L at which the evidence is measured", unit="layers"
@@ -84,7 +84,7 @@ class BayesianDeepLinear(kit.Claim[Setting]):
             2.8, 3.1, "smaller data want one layer; that of larger ones rests on rare networks"
         ),
     )
-    networks: kit.Count = kit.param(6000, "of the prior in each group")
+    networks: kit.Count = kit.param(6000, "networks of the prior in each group")
     groups: kit.Seeds = kit.param(20, "groups, over which the evidence has an interval")
 
     kind = "theorem"

@@ -93,7 +93,7 @@ class ContrastiveTransfer(kit.Claim[Setting]):
     trained_ks: tuple[kit.Count, ...] = kit.param(
         (2, 8), "dimensions k of trained representations", scope=kit.choices((2, 8), (2, 6))
     )
-    steps: kit.Count = kit.param(400, "of their training", unit="steps")
+    steps: kit.Count = kit.param(400, "steps of their training", unit="steps")
     batch: kit.Count = kit.param(128, "fresh triples a step", unit="triples")
     lr: kit.Positive = kit.param(1.0, "step size")
     seeds: kit.Seeds = kit.param(4, "choices of images, matrices and triples")

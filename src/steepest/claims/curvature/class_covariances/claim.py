@@ -59,7 +59,9 @@ class ClassCovariances(kit.Claim[Setting]):
         scope=kit.between(0.015, 0.025, "it takes from features what is around class means"),
     )
     batch: kit.Count = kit.param(32, "images in a batch", scope=kit.between(24, 40))
-    steps: kit.Count = kit.param(900, "of training", unit="steps", scope=kit.between(900, 1500))
+    steps: kit.Count = kit.param(
+        900, "steps of training", unit="steps", scope=kit.between(900, 1500)
+    )
 
     kind = "empirical law"
     says = {

@@ -42,11 +42,11 @@ class CovariancesOnSubject(OnSubject, ClassCovariances):
 
     classes: kit.Count = kit.param(10, "C")
     seeds: kit.Seeds = kit.param(6, "independent networks, if your function takes a seed")
-    n: kit.Count = kit.param(300, "of your examples at most, drawn by class")
+    n: kit.Count = kit.param(300, "examples of yours at most, drawn by class")
     depth: kit.Count = kit.param(4, "hidden layers that can be compared", unit="layers")
     steps: Annotated[int, kit.Within(0)] = kit.param(
         0,
-        "of your training, if your function returns one; 0 takes all of it, 10000 at most",
+        "steps of your training, if your function returns one; 0 takes all of it, 10000 at most",
         unit="steps",
     )
 

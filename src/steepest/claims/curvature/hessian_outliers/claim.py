@@ -56,7 +56,9 @@ class HessianOutliers(kit.Claim[Setting]):
         0.02, "weight decay", scope=kit.between(0.015, 0.025, "without it there is no gap")
     )
     batch: kit.Count = kit.param(32, "images in a batch", scope=kit.between(24, 40))
-    steps: kit.Count = kit.param(900, "of training", unit="steps", scope=kit.between(900, 1500))
+    steps: kit.Count = kit.param(
+        900, "steps of training", unit="steps", scope=kit.between(900, 1500)
+    )
 
     kind = "empirical law"
     says = {

@@ -67,7 +67,7 @@ class NeuralCollapse(kit.Claim[np.ndarray]):
         "λ_W = λ_H of the free features",
         scope=kit.between(0.005, 0.01, "with less decay their steps diverge"),
     )
-    steps: kit.Count = kit.param(3000, "of descent of the free features", unit="steps")
+    steps: kit.Count = kit.param(3000, "steps of descent of the free features", unit="steps")
     loss: Literal["cross-entropy", "squared"] = kit.param(
         "squared",
         "the loss of the networks",
@@ -102,7 +102,7 @@ class NeuralCollapse(kit.Claim[np.ndarray]):
         scope=kit.between(0.002, 0.00225, "less takes more steps, with more NC1 ends higher"),
     )
     net_steps: kit.Count = kit.param(
-        6000, "of the network", unit="steps", scope=kit.between(6000, 8000)
+        6000, "steps of the network", unit="steps", scope=kit.between(6000, 8000)
     )
 
     kind = "empirical law"

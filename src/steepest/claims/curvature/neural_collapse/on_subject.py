@@ -44,10 +44,10 @@ class CollapseOnSubject(OnSubject, NeuralCollapse):
 
     classes: kit.Count = kit.param(5, "C")
     seeds: kit.Seeds = kit.param(6, "independent networks, if your function takes a seed")
-    n: kit.Count = kit.param(5000, "of your examples at most, drawn by class")
+    n: kit.Count = kit.param(5000, "examples of yours at most, drawn by class")
     width: kit.Count = kit.param(32, "dimension p of the features")
     net_steps: Annotated[int, kit.Within(0)] = kit.param(
-        0, "of your training; 0 takes all of it, 10000 at most", unit="steps"
+        0, "steps of your training; 0 takes all of it, 10000 at most", unit="steps"
     )
 
     says = (

@@ -47,10 +47,10 @@ class ThreeLevelOnSubject(OnSubject, ThreeLevelHessian):
 
     classes: kit.Count = kit.param(10, "C")
     seeds: kit.Seeds = kit.param(5, "independent networks, if your function takes a seed")
-    n: kit.Count = kit.param(300, "of your examples at most, drawn by class")
+    n: kit.Count = kit.param(300, "examples of yours at most, drawn by class")
     steps: Annotated[int, kit.Within(0)] = kit.param(
         0,
-        "of your training, if your function returns one; 0 takes all of it, 10000 at most",
+        "steps of your training, if your function returns one; 0 takes all of it, 10000 at most",
         unit="steps",
     )
 

@@ -50,7 +50,7 @@ class TwoClusterHessian(kit.Claim[None]):
     )
     dimension: Annotated[int, kit.Within(2, 50)] = kit.param(
         3,
-        "of the inputs, 2 in the notes",
+        "dimension of the inputs, 2 in the notes",
         scope=kit.between(2, 6, "in more, samples spread the rest of the eigenvalues"),
     )
     examples: Annotated[int, kit.Within(16, 2**16)] = kit.param(

@@ -88,14 +88,14 @@ class AutodiffSubgradient(kit.Claim[Setting]):
     nets: kit.Seeds = kit.param(10, "random networks")
     offset: kit.NonNegative = kit.param(0.0, "how far points are moved off the kinks")
     starts: kit.Count = kit.param(1000, "random starts of the descent")
-    steps: kit.Count = kit.param(300, "of the descent", unit="steps")
+    steps: kit.Count = kit.param(300, "steps of the descent", unit="steps")
     lr: kit.Positive = kit.param(
         0.1, "η", scope=kit.between(0.06, 0.9, "smaller ones take more steps to arrive")
     )
 
     noisy_steps: Annotated[int, kit.Within(100)] = kit.param(
         10_000,
-        "of stochastic descent",
+        "steps of stochastic descent",
         unit="steps",
         scope=kit.between(10_000, 20_000, "fewer leave descent on its way"),
     )

@@ -68,7 +68,7 @@ class BeyondTheEdge(kit.Claim[Setting]):
             0.9, 1.0, "from larger ones the sharpness falls below 2/η and need not come back"
         ),
     )
-    steps: kit.Count = kit.param(400, "of descent", unit="steps")
+    steps: kit.Count = kit.param(400, "steps of descent", unit="steps")
     n: kit.Count = kit.param(
         100,
         "images",

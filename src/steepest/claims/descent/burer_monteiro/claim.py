@@ -43,7 +43,7 @@ class BurerMonteiro(kit.Claim[Matrices]):
     )
     starts: kit.Count = kit.param(6, "random starts for each length of rows")
     near: kit.Count = kit.param(2, "starts near each trap")
-    sweeps: kit.Count = kit.param(400, "of ascent over all rows")
+    sweeps: kit.Count = kit.param(400, "sweeps of ascent over all rows")
     seeds: kit.Seeds = kit.param(3, "matrices of each size, and traps")
 
     kind = "theorem"

@@ -84,13 +84,13 @@ class Catapult(kit.Claim[Setting]):
         scope=kit.choices((100, 300, 1000, 3000), (150, 450, 1200, 3600)),
     )
     dimension: kit.Count = kit.param(4, "input dimension d", scope=kit.between(3, 8))
-    steps: kit.Count = kit.param(1000, "of each descent", unit="steps")
+    steps: kit.Count = kit.param(1000, "steps of each descent", unit="steps")
     seeds: kit.Seeds = kit.param(32, "independent initial networks")
     relu_width: kit.Count = kit.param(200, "hidden width of the ReLU networks", unit="neurons")
     relu_multiples: tuple[kit.Positive, ...] = kit.param(
         (1.0, 3.0, 6.0, 12.0, 24.0, 48.0), "γλ₀ for ReLU, the second is judged"
     )
-    relu_steps: kit.Count = kit.param(200, "of the ReLU networks", unit="steps")
+    relu_steps: kit.Count = kit.param(200, "steps of the ReLU networks", unit="steps")
 
     kind = "limit"
     says = {

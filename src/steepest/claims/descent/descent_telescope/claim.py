@@ -52,7 +52,7 @@ class DescentTelescope(kit.Claim[Setting]):
     seeds: kit.Seeds = kit.param(3, "initial networks")
     slowdown: Annotated[float, kit.Within(1)] = kit.param(
         100.0,
-        "of logistic regression: the largest step size of the theorem, 1/β, over the step size taken",
+        "slowdown of logistic regression: the largest step size of the theorem, 1/β, over the step size taken",
         scope=kit.between(30, 300, "slow enough that the risk is nearly linear"),
     )
 

@@ -35,7 +35,7 @@ class EdgeOnSubject(OnSubject, EdgeOfStability):
         0.0, "η, the middle one of three step sizes; 0 takes one from the start", unit="1/sharpness"
     )
     steps: kit.Count = kit.param(900, "steps of descent at most", unit="steps")
-    n: kit.Count = kit.param(500, "of your examples at most, drawn by class")
+    n: kit.Count = kit.param(500, "examples of yours at most, drawn by class")
     seeds: kit.Seeds = kit.param(3, "initial networks, if your function takes a seed")
     products: kit.Count = kit.param(30, "Hessian products for each sharpness at most")
     batch: Annotated[int, kit.Within(0)] = kit.param(

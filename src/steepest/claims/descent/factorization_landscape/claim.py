@@ -77,7 +77,7 @@ class FactorizationLandscape(kit.Claim[Setting]):
     pairs: kit.Count = kit.param(4000, "random X and U of the identity and the lemma")
     searches: kit.Count = kit.param(100, "searches for critical points of each matrix")
     starts: kit.Seeds = kit.param(50, "descents from random starts, n = 20")
-    steps: kit.Count = kit.param(1000, "of each descent", unit="steps")
+    steps: kit.Count = kit.param(1000, "steps of each descent", unit="steps")
     gaps: tuple[kit.Positive, ...] = kit.param(
         (0.25, 0.5, 1.0, 2.0),
         "λ_1 − λ_2 at saddles that are left",

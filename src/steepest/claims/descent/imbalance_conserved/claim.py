@@ -101,7 +101,7 @@ class ImbalanceConserved(kit.Claim[Setting]):
         ),
     )
     time: kit.Positive = kit.param(20.0, "η times the number of steps of these")
-    steps: kit.Count = kit.param(3000, "of adaptive descents, at most", unit="steps")
+    steps: kit.Count = kit.param(3000, "steps of adaptive descents, at most", unit="steps")
 
     kind = "theorem"
     says = {

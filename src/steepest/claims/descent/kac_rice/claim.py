@@ -51,8 +51,8 @@ class KacRice(kit.Claim[Setting]):
     degree: Annotated[int, kit.Within(3)] = kit.param(
         3, "p on the spheres", scope=kit.choices(3, why="of more, some points have one start only")
     )
-    forms: kit.Count = kit.param(500, "on each sphere")
-    starts: kit.Count = kit.param(200, "of Newton's method, for each form")
+    forms: kit.Count = kit.param(500, "forms on each sphere")
+    starts: kit.Count = kit.param(200, "starts of Newton's method, for each form")
     signs: kit.Fraction = kit.param(
         0.0, "share of the coefficients' variance that is in random signs"
     )

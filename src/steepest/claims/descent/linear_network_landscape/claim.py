@@ -83,7 +83,7 @@ class LinearNetworkLandscape(kit.Claim[Setting]):
         ),
     )
     share: kit.Fraction = kit.param(
-        0.5, "of the first mode that must be learned", scope=kit.between(0.4, 0.6)
+        0.5, "share of the first mode that must be learned", scope=kit.between(0.4, 0.6)
     )
     seeds: kit.Seeds = kit.param(5, "random orthogonal starts")
 

@@ -71,9 +71,9 @@ class LinearRegressionRate(kit.Claim[Setting]):
         "σ, standard deviation of each coordinate of the gradient's noise",
         scope=kit.between(0.3, 0.8),
     )
-    times: kit.Count = kit.param(5000, "under noise", unit="steps")
+    times: kit.Count = kit.param(5000, "steps under noise", unit="steps")
     runs: kit.Count = kit.param(2500, "descents under noise, for each schedule")
-    groups: kit.Seeds = kit.param(50, "of them, over which intervals are taken")
+    groups: kit.Seeds = kit.param(50, "groups of descents, over which intervals are taken")
 
     kind = "theorem"
     says = {

@@ -94,10 +94,10 @@ class LqrPolicyGradient(kit.Claim[Setting]):
         unit="length",
         scope=kit.between(0.75, 0.9, "narrower ones take more steps"),
     )
-    steps: kit.Count = kit.param(2000, "of each descent with gradients", unit="steps")
+    steps: kit.Count = kit.param(2000, "steps of each descent with gradients", unit="steps")
     pairs: kit.Count = kit.param(4000, "pairs of rollouts in all, of an estimated gradient")
     groups: tuple[kit.Count, ...] = kit.param(
-        (64, 16, 4), "into how many independent estimates they are divided"
+        (64, 16, 4), "independent estimates into which the rollouts are divided"
     )
     length: kit.Count = kit.param(30, "states of a rollout")
     radius: Annotated[float, kit.Within(1e-4, 1)] = kit.param(
@@ -105,7 +105,7 @@ class LqrPolicyGradient(kit.Claim[Setting]):
         "r, size of the perturbation of K",
         scope=kit.between(0.01, 0.03, "the law is for small ones"),
     )
-    rollout_steps: kit.Count = kit.param(120, "of the descents by rollouts", unit="steps")
+    rollout_steps: kit.Count = kit.param(120, "steps of the descents by rollouts", unit="steps")
     rollout_pairs: kit.Count = kit.param(50, "fresh pairs of rollouts in each of their steps")
     lr: kit.Positive = kit.param(0.02, "η of the diagram; elsewhere 0.7/(‖Σ‖‖M‖) at the start")
 

@@ -79,7 +79,7 @@ class NtkMarginGuarantee(kit.Claim[Setting]):
     seeds: kit.Seeds = kit.param(10, "trained networks of each kind")
     flip: kit.Fraction = kit.param(0.0, "probability that a label is wrong")
     draws: kit.Seeds = kit.param(4, "sets of images")
-    images: kit.Count = kit.param(40, "of each set", scope=kit.between(30, 60))
+    images: kit.Count = kit.param(40, "images of each set", scope=kit.between(30, 60))
     image_risk: kit.Positive = kit.param(
         0.003, "ε for the images", scope=kit.between(0.001, 0.003, "what is left is 1/log(1/ε)")
     )

@@ -46,7 +46,7 @@ class OvercompleteTensor(kit.Claim[Setting]):
     )
     seeds: kit.Seeds = kit.param(16, "tensors of each number")
     starts: kit.Count = kit.param(12, "random starts on each tensor")
-    steps: kit.Count = kit.param(80, "of each ascent", unit="steps")
+    steps: kit.Count = kit.param(80, "steps of each ascent", unit="steps")
     small: tuple[kit.Count, ...] = kit.param(
         (16, 24, 48, 64), "dimensions at n = d²/8, which are shown"
     )

@@ -53,13 +53,13 @@ class ParallelCertificate(kit.Claim[Setting]):
     )
     rank: kit.Count = kit.param(2, "planted singular pairs", scope=kit.between(1, 3))
     strength: kit.NonNegative = kit.param(6.0, "their singular value", scope=kit.between(5.0, 8.0))
-    rows: kit.Count = kit.param(8, "of a matrix", scope=kit.between(6, 10))
-    columns: kit.Count = kit.param(6, "of a matrix", scope=kit.between(4, 8))
+    rows: kit.Count = kit.param(8, "rows of a matrix", scope=kit.between(6, 10))
+    columns: kit.Count = kit.param(6, "columns of a matrix", scope=kit.between(4, 8))
     matrices: kit.Seeds = kit.param(5, "random matrices")
     starts: kit.Count = kit.param(
         20, "random starts of the descents on the first matrix, at each number of columns"
     )
-    steps: kit.Count = kit.param(4000, "of each descent", unit="steps")
+    steps: kit.Count = kit.param(4000, "steps of each descent", unit="steps")
     share: kit.Positive = kit.param(
         0.15,
         "λ for the class means of digits, over their largest singular value",

@@ -70,7 +70,7 @@ class SaddleEscape(kit.Claim[Setting]):
         scope=kit.choices((1e-4, 1e-3, 1e-2), (3e-5, 3e-4, 1e-2), (1e-4, 1e-2)),
     )
     seeds: kit.Seeds = kit.param(256, "random starts in the chain")
-    steps: kit.Count = kit.param(3000, "of descents in the chain", unit="steps")
+    steps: kit.Count = kit.param(3000, "steps of descents in the chain", unit="steps")
     dimensions: tuple[kit.Count, ...] = kit.param(
         (2, 5), "d of Ge's example", scope=kit.choices((2, 5), (3, 6), (2, 4))
     )

@@ -49,7 +49,7 @@ class StatisticalQueryHardness(kit.Claim[None]):
         scope=kit.choices((4, 6, 8, 10), (4, 6, 8), (6, 8, 10), (4, 8, 10)),
     )
     neurons: kit.Count = kit.param(
-        256, "of each network", unit="neurons", scope=kit.between(256, 512)
+        256, "neurons of each network", unit="neurons", scope=kit.between(256, 512)
     )
     seeds: kit.Seeds = kit.param(16, "networks")
     draws: kit.Count = kit.param(80, "parities that elimination looks for, at each n")

@@ -47,7 +47,7 @@ class WeakRecovery(kit.Claim[None]):
         2.0, "label from which the step rule counts an example", scope=kit.between(1.5, 2.5)
     )
     cap: kit.Positive = kit.param(
-        3.0, "at which the clipped rule clips a label", scope=kit.between(2.5, 4.0)
+        3.0, "value at which the clipped rule clips a label", scope=kit.between(2.5, 4.0)
     )
     tries: kit.Count = kit.param(45, "functions T in the search, each with examples of its own")
     seeds: kit.Seeds = kit.param(12, "teachers, with examples of their own")

@@ -89,8 +89,10 @@ class AverageRegions(kit.Claim[Setting]):
         scope=kit.between(1.6, 2.4, "of other scales deep networks scatter more"),
     )
     c_b: kit.NonNegative = kit.param(1.0, "variance of the biases", scope=kit.between(0.5, 1.5))
-    radius: kit.Positive = kit.param(1.0, "of the disc", unit="length", scope=kit.between(0.7, 1.4))
-    networks: kit.Seeds = kit.param(450, "of each depth")
+    radius: kit.Positive = kit.param(
+        1.0, "radius of the disc", unit="length", scope=kit.between(0.7, 1.4)
+    )
+    networks: kit.Seeds = kit.param(450, "networks of each depth")
     narrow: kit.Count = kit.param(
         2,
         "width of the three layers whose regions in all of R² are counted",
@@ -105,7 +107,7 @@ class AverageRegions(kit.Claim[Setting]):
     )
     cells: kit.Seeds = kit.param(4000, "cells of the origin, of each kind")
     triangles: kit.Seeds = kit.param(
-        500, "of images of three digits, each with a network of its own"
+        500, "triangles of images of three digits, each with a network of its own"
     )
     samples: Annotated[int, kit.Within(100)] = kit.param(
         12_000, "coin networks over which theory averages: a standard error of 0.6 %"

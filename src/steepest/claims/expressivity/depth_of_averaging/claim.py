@@ -59,7 +59,7 @@ class DepthOfAveraging(kit.Claim[Setting]):
         scope=kit.choices((4.0, 8.0, 16.0), (5.0, 10.0, 20.0), (6.0, 12.0, 24.0)),
     )
     nodes: Annotated[int, kit.Within(20, 2000)] = kit.param(
-        300, "of each graph, half of them in each class", scope=kit.choices(200, 300, 400)
+        300, "nodes of each graph, half of them in each class", scope=kit.choices(200, 300, 400)
     )
     across: kit.Fraction = kit.param(
         0.2,
@@ -74,7 +74,7 @@ class DepthOfAveraging(kit.Claim[Setting]):
         scope=kit.choices("normal", why="Φ is of normal noise"),
     )
     groups: kit.Seeds = kit.param(40, "groups of draws of the readings")
-    draws: kit.Count = kit.param(150, "in each group")
+    draws: kit.Count = kit.param(150, "draws in each group")
 
     kind = "theorem"
     says = {

@@ -84,7 +84,10 @@ class EntropyAndWidth(kit.Claim[Setting]):
     )
     networks: kit.Seeds = kit.param(4, "autoencoders of each loss")
     steps: kit.Count = kit.param(
-        1500, "of Adam on each", unit="steps", scope=kit.between(1500, 2500, "training takes them")
+        1500,
+        "steps of Adam on each",
+        unit="steps",
+        scope=kit.between(1500, 2500, "training takes them"),
     )
     lr: Annotated[float, kit.Within(1e-5, 1)] = kit.param(
         0.01, "its step size", scope=kit.between(0.005, 0.015, "networks are else not trained")

@@ -68,14 +68,14 @@ class FunkHecke(kit.Claim[Setting]):
     )
     width: Annotated[int, kit.Within(4, 1024)] = kit.param(
         64,
-        "of the trained networks",
+        "width of the trained networks",
         unit="neurons",
         scope=kit.between(64, 128, "narrower ones are stuck above the floor at some seeds"),
     )
-    steps: Annotated[int, kit.Within(10, 10**6)] = kit.param(500, "of Adam", unit="steps")
+    steps: Annotated[int, kit.Within(10, 10**6)] = kit.param(500, "steps of Adam", unit="steps")
     stretch: Annotated[float, kit.Within(0.1, 10)] = kit.param(
         1.0,
-        "of one axis, before inputs are put on the sphere",
+        "stretch of one axis, before inputs are put on the sphere",
         scope=kit.choices(1.0, why="inputs are uniform on the sphere"),
     )
 

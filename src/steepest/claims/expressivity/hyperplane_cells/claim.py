@@ -84,7 +84,10 @@ class HyperplaneCells(kit.Claim[Setting]):
     )
     images: kit.Count = kit.param(300, "digits on which it is trained", scope=kit.between(200, 600))
     steps: kit.Count = kit.param(
-        200, "of its descent", unit="steps", scope=kit.between(100, 400, "it must leave the origin")
+        200,
+        "steps of its descent",
+        unit="steps",
+        scope=kit.between(100, 400, "it must leave the origin"),
     )
     lr: kit.Positive = kit.param(
         0.1, "step size of its descent", scope=kit.between(0.03, 0.15, "longer ones may diverge")

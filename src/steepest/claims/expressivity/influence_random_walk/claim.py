@@ -64,7 +64,7 @@ class InfluenceRandomWalk(kit.Claim[Setting]):
     )
     width: Annotated[int, kit.Within(2, 256)] = kit.param(
         64,
-        "of every layer",
+        "width of every layer",
         unit="neurons",
         scope=kit.between(56, 96, "narrower networks are off by layers over width"),
     )
@@ -77,7 +77,7 @@ class InfluenceRandomWalk(kit.Claim[Setting]):
     networks: kit.Seeds = kit.param(40, "random networks on each graph")
     dimension: Annotated[int, kit.Within(1, 64)] = kit.param(
         8,
-        "of the nodes' features",
+        "dimension of the nodes' features",
         scope=kit.between(6, 12, "with fewer absolute values are no squares"),
     )
     images: Annotated[int, kit.Within(20, 400)] = kit.param(

@@ -64,7 +64,7 @@ class LipschitzCodes(kit.Claim[Setting]):
     starts: kit.Seeds = kit.param(3, "autoencoders for each n")
     steps: kit.Count = kit.param(
         1000,
-        "of Adam on each network",
+        "steps of Adam on each network",
         unit="steps",
         scope=kit.between(800, 1500, "fewer leave networks far above the bound"),
     )

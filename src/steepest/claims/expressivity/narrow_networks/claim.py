@@ -80,11 +80,11 @@ class NarrowNetworks(kit.Claim[Setting]):
     """Two inputs: random networks, networks trained on ‖x‖, on a disc and on digits, and constructions."""
 
     width: kit.Count = kit.param(
-        2, "of the narrow networks; the input has two dimensions", unit="neurons"
+        2, "width of the narrow networks; the input has two dimensions", unit="neurons"
     )
     depths: tuple[Annotated[int, kit.Within(1, 100)], ...] = kit.param(
         (2, 5, 10),
-        "of the random ones",
+        "depths of the random networks",
         unit="layers",
         scope=kit.choices((2, 5, 10), (1, 3, 6), (2, 4, 8)),
     )
@@ -97,13 +97,13 @@ class NarrowNetworks(kit.Claim[Setting]):
     trained: kit.Seeds = kit.param(6, "narrow networks trained on each of the norm and the disc")
     wide: kit.Seeds = kit.param(12, "networks of width four trained on the norm")
     blocks: kit.Count = kit.param(
-        8, "of the residual networks", unit="layers", scope=kit.between(7, 10)
+        8, "blocks of the residual networks", unit="layers", scope=kit.between(7, 10)
     )
     residuals: kit.Seeds = kit.param(10, "residual networks trained on the disc")
-    steps: kit.Count = kit.param(700, "of Adam", unit="steps", scope=kit.between(600, 900))
+    steps: kit.Count = kit.param(700, "steps of Adam", unit="steps", scope=kit.between(600, 900))
     lr: kit.Positive = kit.param(0.02, "its first step size", scope=kit.between(0.01, 0.03))
     folds: Annotated[int, kit.Within(1, 20)] = kit.param(
-        6, "of the construction", scope=kit.between(4, 8)
+        6, "folds of the construction", scope=kit.between(4, 8)
     )
 
     kind = "theorem"

@@ -58,18 +58,18 @@ class NoFreeLunch(kit.Claim[Setting]):
         400, "independent labellings and samples"
     )
     networks: Annotated[int, kit.Within(10, 10_000)] = kit.param(
-        60, "of the functions that networks learn too"
+        60, "networks of the functions that networks learn too"
     )
     width: Annotated[int, kit.Within(2, 1024)] = kit.param(
-        32, "of the networks", unit="neurons", scope=kit.between(16, 64)
+        32, "width of the networks", unit="neurons", scope=kit.between(16, 64)
     )
-    steps: kit.Count = kit.param(80, "of Adam", unit="steps", scope=kit.between(40, 120))
+    steps: kit.Count = kit.param(80, "steps of Adam", unit="steps", scope=kit.between(40, 120))
     changes: Annotated[int, kit.Within(1, 64)] = kit.param(
-        8, "of sign along the line", scope=kit.between(6, 12)
+        8, "changes of sign along the line", scope=kit.between(6, 12)
     )
     cycles: Annotated[int, kit.Within(1, 256)] = kit.param(
         50,
-        "of the labels' probability around the circle, k",
+        "cycles of the labels' probability around the circle, k",
         scope=kit.between(30, 70, "few are seen by every set of samples, many by none"),
     )
     heads: kit.Fraction = kit.param(0.5, "probability of the label +1")

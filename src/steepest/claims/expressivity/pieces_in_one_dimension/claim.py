@@ -51,7 +51,7 @@ class PiecesInOneDimension(kit.Claim[Setting]):
 
     width: kit.Count = kit.param(
         32,
-        "of every hidden layer",
+        "width of every hidden layer",
         unit="neurons",
         scope=kit.between(24, 64, "narrower ones fluctuate more, and are the narrow networks"),
     )
@@ -74,7 +74,7 @@ class PiecesInOneDimension(kit.Claim[Setting]):
     )
     half: kit.Positive = kit.param(
         1.0,
-        "of the segment [−half, half]",
+        "half the length of the segment [−half, half]",
         scope=kit.between(1.0, 3.0, "in shorter segments the density hardly changes"),
     )
     narrow: tuple[kit.Count, ...] = kit.param(
@@ -90,8 +90,8 @@ class PiecesInOneDimension(kit.Claim[Setting]):
         "mean of the weights, in standard deviations",
         scope=kit.choices(0.0, why="signs of weights can be flipped"),
     )
-    networks: kit.Seeds = kit.param(400, "of this width and depth")
-    narrow_networks: kit.Seeds = kit.param(1000, "of each narrow width and law of weights")
+    networks: kit.Seeds = kit.param(400, "networks of this width and depth")
+    narrow_networks: kit.Seeds = kit.param(1000, "networks of each narrow width and law of weights")
     pairs: kit.Seeds = kit.param(600, "images of different digits, each with its network")
 
     kind = "theorem"

@@ -35,7 +35,7 @@ class ProgramsAreNetworks(kit.Claim[None]):
 
     bits: tuple[Annotated[int, kit.Within(2, 7)], ...] = kit.param(
         (4, 5, 6),
-        "of each of the two numbers",
+        "bits of each of the two numbers",
         unit="bits",
         scope=kit.choices((4, 5, 6), (4, 5), (4, 6), why="all pairs of numbers are tried"),
     )
@@ -50,7 +50,7 @@ class ProgramsAreNetworks(kit.Claim[None]):
     starts: kit.Seeds = kit.param(40, "networks that are trained for each T")
     steps: kit.Count = kit.param(
         1000,
-        "of Adam on each",
+        "steps of Adam on each",
         unit="steps",
         scope=kit.between(800, 2000, "fewer leave all networks above the bound"),
     )

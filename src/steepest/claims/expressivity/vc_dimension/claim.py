@@ -90,7 +90,7 @@ class VcDimension(kit.Claim[Setting]):
         (1, 2, 3, 4), "d of the halfspaces", scope=kit.choices((1, 2, 3, 4), (2, 3, 4), (1, 3))
     )
     beyond: Annotated[int, kit.Within(2, 8)] = kit.param(
-        5, "up to d plus so many points", scope=kit.between(3, 5)
+        5, "points beyond d, at most", scope=kit.between(3, 5)
     )
     bits: tuple[Annotated[int, kit.Within(2, 60)], ...] = kit.param(
         (8, 12, 16, 24),
@@ -112,7 +112,7 @@ class VcDimension(kit.Claim[Setting]):
         scope=kit.between(6, 8, "wider ones take minutes"),
     )
     networks: kit.Seeds = kit.param(40, "random labellings on which each of them is trained")
-    steps: kit.Count = kit.param(600, "of their training", unit="steps")
+    steps: kit.Count = kit.param(600, "steps of their training", unit="steps")
     frozen_labellings: kit.Seeds = kit.param(120, "random labellings for frozen features")
 
     kind = "theorem"

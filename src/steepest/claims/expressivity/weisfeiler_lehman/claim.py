@@ -50,13 +50,13 @@ class WeisfeilerLehman(kit.Claim[Setting]):
 
     nodes: Annotated[int, kit.Within(5, 7)] = kit.param(
         6,
-        "of the graphs without colours",
+        "nodes of the graphs without colours",
         unit="nodes",
         scope=kit.between(5, 6, "of seven nodes there are so many graphs that a run takes minutes"),
     )
     coloured_nodes: Annotated[int, kit.Within(3, 5)] = kit.param(
         5,
-        "of the graphs in two colours",
+        "nodes of the graphs in two colours",
         unit="nodes",
         scope=kit.between(4, 5, "three nodes hardly tell one round from more"),
     )
@@ -67,13 +67,13 @@ class WeisfeilerLehman(kit.Claim[Setting]):
     )
     width: Annotated[int, kit.Within(2, 1024)] = kit.param(
         128,
-        "of every layer",
+        "width of every layer",
         unit="neurons",
         scope=kit.between(128, 256, "narrow networks miss maxima"),
     )
     networks: kit.Seeds = kit.param(3, "random networks of each kind")
     types: Annotated[int, kit.Within(3, 6)] = kit.param(
-        4, "of elements of a multiset", scope=kit.between(3, 5, "their number grows fast")
+        4, "types of elements of a multiset", scope=kit.between(3, 5, "their number grows fast")
     )
     largest: Annotated[int, kit.Within(2, 6)] = kit.param(
         5, "most elements of a multiset", scope=kit.between(3, 5, "their number grows fast")

@@ -69,7 +69,7 @@ class AlignmentTime(kit.Claim[Setting]):
     mus: kit.Count = kit.param(8, "values of μ from there to 0.3")
     copies: tuple[kit.Count, ...] = kit.param(
         (1, 4, 16, 64),
-        "of the example not seen, n − 1",
+        "copies of the example not seen, n − 1",
         unit="examples",
         scope=kit.choices((1, 4, 16, 64), (1, 3, 9)),
     )

@@ -70,7 +70,9 @@ class EvenMovement(kit.Claim[Setting]):
     )
     seeds: kit.Seeds = kit.param(16, "groups of networks of each width")
     flipped: kit.Fraction = kit.param(
-        0.0, "of the labels", scope=kit.between(0.0, 0.05, "more labels take many more steps")
+        0.0,
+        "share of the labels that is flipped",
+        scope=kit.between(0.0, 0.05, "more labels take many more steps"),
     )
 
     kind = "limit"

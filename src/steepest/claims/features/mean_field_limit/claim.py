@@ -51,7 +51,7 @@ class MeanFieldLimit(kit.Claim[Setting]):
     )
     times: tuple[kit.Positive, ...] = kit.param(
         (0.2, 0.6, 2.0),
-        "of the flow, in time multiplied by N, increasing",
+        "times of the flow, in time multiplied by N, increasing",
         scope=kit.choices((0.2, 0.6, 2.0), (0.2, 0.8, 3.0), why="later SGD is as noisy as early"),
     )
     rates: tuple[kit.Positive, ...] = kit.param(
@@ -71,7 +71,7 @@ class MeanFieldLimit(kit.Claim[Setting]):
     )
     height: kit.Positive = kit.param(
         0.5,
-        "of the target, height · (tanh 2x₁ − tanh 2x₂)",
+        "height of the target, height · (tanh 2x₁ − tanh 2x₂)",
         scope=kit.between(0.4, 0.6, "outputs at the start are small beside it"),
     )
     dimensions: tuple[kit.Count, ...] = kit.param(

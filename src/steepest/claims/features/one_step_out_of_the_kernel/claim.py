@@ -65,7 +65,7 @@ class OneStepOutOfTheKernel(kit.Claim[list[Setting]]):
     )
     networks: kit.Count = kit.param(
         10,
-        "of each width in a group, with most images; with fewer, as many more as they are cheaper",
+        "networks of each width in a group, with most images; with fewer, as many more as they are cheaper",
     )
     seeds: kit.Seeds = kit.param(15, "groups of networks")
 

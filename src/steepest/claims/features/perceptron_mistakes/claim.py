@@ -37,7 +37,7 @@ class PerceptronMistakes(kit.Claim[list[Examples]]):
     )
     dimensions: tuple[Annotated[int, kit.Within(2, 2000)], ...] = kit.param(
         (10, 50, 200),
-        "of the spheres",
+        "dimensions of the spheres",
         scope=kit.choices((10, 50, 200), (5, 30, 500), (20, 100, 400)),
     )
     examples: Annotated[int, kit.Within(4, 350)] = kit.param(

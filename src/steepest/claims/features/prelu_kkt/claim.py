@@ -76,7 +76,7 @@ class PreluKkt(kit.Claim[Setting]):
     )
     width: kit.Count = kit.param(
         256,
-        "of networks that descend",
+        "width of networks that descend",
         unit="neurons",
         scope=kit.between(256, 512, "some neuron must see all centres of its class"),
     )
@@ -86,7 +86,7 @@ class PreluKkt(kit.Claim[Setting]):
         scope=kit.between(1e-40, 1e-30, "neurons grow apart while they are small"),
     )
     steps: kit.Count = kit.param(
-        450, "of descent on log R", unit="steps", scope=kit.between(450, 1000)
+        450, "steps of descent on log R", unit="steps", scope=kit.between(450, 1000)
     )
     tries: kit.Count = kit.param(100, "random networks at each power")
     overlap: kit.NonNegative = kit.param(

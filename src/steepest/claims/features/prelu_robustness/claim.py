@@ -82,11 +82,11 @@ class PreluRobustness(kit.Claim[Setting]):
         "ε, norm of the input weights at the start, about",
         scope=kit.between(0.003, 0.02, "neurons align only while they are small"),
     )
-    steps: kit.Count = kit.param(120, "of descent on log R, on clusters", unit="steps")
+    steps: kit.Count = kit.param(120, "steps of descent on log R, on clusters", unit="steps")
     images: kit.Count = kit.param(200, "digits to train on", scope=kit.between(150, 250))
     tests: kit.Count = kit.param(50, "digits that are attacked")
     image_width: kit.Count = kit.param(40, "h on digits", unit="neurons", scope=kit.between(32, 64))
-    image_steps: kit.Count = kit.param(200, "of descent on log R, on digits", unit="steps")
+    image_steps: kit.Count = kit.param(200, "steps of descent on log R, on digits", unit="steps")
     seeds: kit.Seeds = kit.param(8, "independent data and starts")
 
     kind = "conjecture"

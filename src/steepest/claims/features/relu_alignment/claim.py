@@ -62,7 +62,7 @@ class ReluAlignment(kit.Claim[Setting]):
     lr: kit.Positive = kit.param(
         0.3, "step size", scope=kit.between(0.25, 0.4, "smaller ones take more steps")
     )
-    steps: kit.Count = kit.param(1300, "of descent at most", unit="steps")
+    steps: kit.Count = kit.param(1300, "steps of descent at most", unit="steps")
     record: kit.Count = kit.param(5, "steps between two records", unit="steps")
     seeds: kit.Seeds = kit.param(10, "sets of images, with a network each")
 

@@ -49,7 +49,7 @@ class VotingMarginBound(kit.Claim[Setting]):
         (0.0, 0.2, 1.0), "part of the labels that is drawn by a coin"
     )
     rounds: Annotated[int, kit.Within(20, 100_000)] = kit.param(
-        400, "of boosting", unit="rounds", scope=kit.between(200, 600, "margins need them")
+        400, "rounds of boosting", unit="rounds", scope=kit.between(200, 600, "margins need them")
     )
     first: kit.Count = kit.param(
         10, "an early round", unit="rounds", scope=kit.between(5, 20, "before margins have grown")

@@ -59,7 +59,10 @@ class WidthHelps(kit.Claim[tuple[Neurons, Neurons]]):
     starts: kit.Seeds = kit.param(600, "starts")
     room: kit.Count = kit.param(16, "neurons that fit into a point of the diagram", unit="neurons")
     steps: kit.Count = kit.param(
-        400, "of descent on log R", unit="steps", scope=kit.between(400, 800, "margins need them")
+        400,
+        "steps of descent on log R",
+        unit="steps",
+        scope=kit.between(400, 800, "margins need them"),
     )
 
     kind = "empirical law"

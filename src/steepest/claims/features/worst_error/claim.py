@@ -34,7 +34,7 @@ class WorstError(kit.Claim[Lessons]):
 
     widths: tuple[Even, ...] = kit.param(
         (8, 32, 128),
-        "of the students",
+        "widths of the students",
         unit="neurons",
         scope=kit.choices((8, 32, 128), (8, 48, 128), (6, 32, 128)),
     )
@@ -51,9 +51,11 @@ class WorstError(kit.Claim[Lessons]):
     )
     n: kit.Count = kit.param(60, "samples", scope=kit.between(50, 75, "more take wider students"))
     dimension: kit.Count = kit.param(
-        5, "of the inputs", scope=kit.choices(5, why="in others the kernel takes wider students")
+        5,
+        "dimension of the inputs",
+        scope=kit.choices(5, why="in others the kernel takes wider students"),
     )
-    steps: kit.Count = kit.param(800, "of Adam", unit="steps")
+    steps: kit.Count = kit.param(800, "steps of Adam", unit="steps")
     seeds: kit.Seeds = kit.param(20, "samples and teachers")
 
     kind = "empirical law"

@@ -58,7 +58,7 @@ class XorFeatures(kit.Claim[Setting]):
     lr: kit.Positive = kit.param(
         0.5, "step while the norm of all weights is below two", scope=kit.between(0.45, 0.6)
     )
-    steps: kit.Count = kit.param(2000, "of each descent", unit="steps")
+    steps: kit.Count = kit.param(2000, "steps of each descent", unit="steps")
     samples: Annotated[float, kit.Within(1, LARGEST_RATIO)] = kit.param(
         3.0, "examples a dimension of the control"
     )

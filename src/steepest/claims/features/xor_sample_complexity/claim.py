@@ -67,7 +67,7 @@ class XorSampleComplexity(kit.Claim[None]):
     scale: kit.Positive = kit.param(
         0.3, "ε of the balanced start", scope=kit.between(0.1, 0.5, "from a large one it is lazy")
     )
-    steps: kit.Count = kit.param(200, "of descent, of length 0.4 d", unit="steps")
+    steps: kit.Count = kit.param(200, "steps of descent, of length 0.4 d", unit="steps")
     seeds: kit.Seeds = kit.param(12, "samples, one network on each")
     tests: kit.Count = kit.param(600, "fresh inputs on which errors are counted")
     largest: kit.Count = kit.param(300, "room for samples at a point of the diagram")

@@ -41,7 +41,7 @@ class AdaptiveMinority(kit.Claim[Sets]):
     )
     shares: tuple[Annotated[float, kit.Within(0, 1)], ...] = kit.param(
         (0.15, 0.25, 0.35, 0.45),
-        "of the rare class",
+        "shares of the rare class",
         scope=kit.choices(
             (0.15, 0.25, 0.35, 0.45),
             (0.2, 0.3, 0.4),
@@ -71,9 +71,9 @@ class AdaptiveMinority(kit.Claim[Sets]):
         scope=kit.between(0.3, 0.9, "where squares end RMSprop magnifies rounding"),
     )
     new: kit.Count = kit.param(100, "new examples")
-    adaptive_steps: kit.Count = kit.param(200, "of AdaGrad, RMSprop and Adam", unit="steps")
-    steps: kit.Count = kit.param(3000, "of gradient descent", unit="steps")
-    single_steps: kit.Count = kit.param(15_000, "by one example", unit="steps")
+    adaptive_steps: kit.Count = kit.param(200, "steps of AdaGrad, RMSprop and Adam", unit="steps")
+    steps: kit.Count = kit.param(3000, "steps of gradient descent", unit="steps")
+    single_steps: kit.Count = kit.param(15_000, "steps by one example", unit="steps")
     seeds: kit.Seeds = kit.param(5, "sets of each share")
 
     kind = "theorem"

@@ -49,14 +49,14 @@ class DeepLinearAlignment(kit.Claim[Setting]):
         3, "L, layers", unit="layers", scope=kit.between(2, 4)
     )
     width: Annotated[int, kit.Within(2)] = kit.param(
-        8, "of every hidden layer", unit="neurons", scope=kit.between(6, 12)
+        8, "width of every hidden layer", unit="neurons", scope=kit.between(6, 12)
     )
     n: kit.Count = kit.param(20, "examples", scope=kit.between(14, 24))
     dimension: Annotated[int, kit.Within(2)] = kit.param(
-        8, "of the inputs, d", scope=kit.between(6, 10)
+        8, "dimension of the inputs, d", scope=kit.between(6, 10)
     )
     margin: kit.Positive = kit.param(
-        0.5, "of the sets by construction", unit="length", scope=kit.between(0.4, 0.8)
+        0.5, "margin of the sets by construction", unit="length", scope=kit.between(0.4, 0.8)
     )
     flipped: kit.Fraction = kit.param(
         0.0, "part of their labels that is flipped, which ends separability"
@@ -65,7 +65,7 @@ class DeepLinearAlignment(kit.Claim[Setting]):
         0.02, "variance C_W of the start's weights", scope=kit.between(0.01, 0.03)
     )
     horizon: kit.Positive = kit.param(
-        10_000.0, "by how much the logarithm of the risk falls", scope=kit.between(1e4, 2e4)
+        10_000.0, "fall of the logarithm of the risk", scope=kit.between(1e4, 2e4)
     )
     seeds: kit.Seeds = kit.param(25, "sets and starts")
 

@@ -53,8 +53,8 @@ class DeepShrinkage(kit.Claim[Spectra]):
     lr: kit.Positive = kit.param(
         0.02, "step size", scope=kit.between(0.01, 0.02, "beyond descent is unstable")
     )
-    steps: kit.Count = kit.param(1500, "of descent, with momentum 0.9", unit="steps")
-    search_steps: kit.Count = kit.param(500, "of each descent in the search", unit="steps")
+    steps: kit.Count = kit.param(1500, "steps of descent, with momentum 0.9", unit="steps")
+    search_steps: kit.Count = kit.param(500, "steps of each descent in the search", unit="steps")
     seeds: kit.Seeds = kit.param(4, "targets")
 
     kind = "theorem"

@@ -64,12 +64,12 @@ class FunctionSpaceNorm(kit.Claim[Setting]):
         unit="neurons",
         scope=kit.between(600, 800, "narrower ones stop in local minima"),
     )
-    slope: kit.Positive = kit.param(1.0, "of the ramp", scope=kit.between(0.8, 1.3))
+    slope: kit.Positive = kit.param(1.0, "slope of the ramp", scope=kit.between(0.8, 1.3))
     noise: kit.NonNegative = kit.param(
         0.02, "standard deviation of the ramp's noise", scope=kit.between(0.01, 0.02)
     )
-    starts: kit.Count = kit.param(2, "of each problem, of which the better one counts")
-    steps: kit.Count = kit.param(12_000, "of Adam", unit="steps")
+    starts: kit.Count = kit.param(2, "starts of each problem, of which the better one counts")
+    steps: kit.Count = kit.param(12_000, "steps of Adam", unit="steps")
     lr: kit.Positive = kit.param(0.005, "its first step size, which falls to zero like a cosine")
     seeds: kit.Seeds = kit.param(4, "problems, each with starts of its own")
 

@@ -93,12 +93,12 @@ class HomogeneousKkt(kit.Claim[Setting]):
     )
     horizon: kit.Positive = kit.param(
         2000.0,
-        "by how much the logarithm of the risk falls, about",
+        "fall of the logarithm of the risk, about",
         scope=kit.between(2000, 3000, "before, the start is not forgotten"),
     )
     step: kit.Positive = kit.param(
         0.05,
-        "by how much it falls in a step, to first order",
+        "fall of the logarithm of the risk in a step, to first order",
         scope=kit.between(0.04, 0.05, "longer steps jump between examples"),
     )
     seeds: kit.Seeds = kit.param(8, "starts")

@@ -51,7 +51,7 @@ class LeastSquaresMinNorm(kit.Claim[Setting]):
     shorter: kit.Fraction = kit.param(
         0.25, "second step size over the first", scope=kit.between(0.1, 0.5)
     )
-    steps: kit.Count = kit.param(60_000, "of every descent", unit="steps")
+    steps: kit.Count = kit.param(60_000, "steps of every descent", unit="steps")
     seeds: kit.Seeds = kit.param(6, "regression problems")
 
     kind = "theorem"

@@ -38,7 +38,7 @@ class LinearConvolution(kit.Claim[Setting]):
     )
     dimension: kit.Count = kit.param(
         12,
-        "of inputs and of every filter, d",
+        "dimension of inputs and of every filter, d",
         scope=kit.between(10, 14, "fewer leave few frequencies; more take time"),
     )
     margin: kit.Positive = kit.param(

@@ -48,7 +48,7 @@ class LogisticRay(kit.Claim[Setting]):
     inside: kit.Count = kit.param(3, "dimension of the subspace S", scope=kit.between(2, 4))
     margin: kit.Positive = kit.param(
         0.5,
-        "of the separable examples off S, by construction",
+        "margin of the separable examples off S, by construction",
         unit="length",
         scope=kit.between(0.4, 0.8, "a small one delays all of the limit"),
     )

@@ -55,7 +55,7 @@ class PathNorm(kit.Claim[Setting]):
     )
     test: kit.Count = kit.param(1600, "test images", unit="images")
     activation: str = kit.param(
-        "relu", "of all networks", scope=kit.choices("relu", "leaky_relu(0.2)")
+        "relu", "activation of all networks", scope=kit.choices("relu", "leaky_relu(0.2)")
     )
     shape: tuple[kit.Count, kit.Count] = kit.param(
         (32, 16),
@@ -74,7 +74,7 @@ class PathNorm(kit.Claim[Setting]):
         unit="1/curvature",
         scope=kit.between(0.08, 0.12, "with less they do not arrive, with more descent leaps"),
     )
-    rescaled_steps: kit.Count = kit.param(500, "of both rules", unit="steps")
+    rescaled_steps: kit.Count = kit.param(500, "steps of both rules", unit="steps")
     compared: kit.Positive = kit.param(
         0.2,
         "mean cross-entropy at which their test errors are compared",

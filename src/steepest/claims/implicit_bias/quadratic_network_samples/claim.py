@@ -45,7 +45,7 @@ class QuadraticNetworkSamples(kit.Claim[Data]):
     lr: kit.Positive = kit.param(
         0.015, "step size", scope=kit.between(0.012, 0.015, "larger ones diverge")
     )
-    steps: kit.Count = kit.param(3500, "of descent", unit="steps")
+    steps: kit.Count = kit.param(3500, "steps of descent", unit="steps")
     seeds: kit.Seeds = kit.param(16, "teachers, with inputs of their own")
 
     kind = "empirical law"

@@ -32,7 +32,9 @@ class ShortFilters(kit.Claim[Setting]):
         8, "examples", scope=kit.between(7, 10, "with fewer, a single frequency may do")
     )
     dimension: kit.Count = kit.param(
-        8, "of inputs, d", scope=kit.between(8, 10, "more take time, and long filters settle late")
+        8,
+        "dimension of inputs, d",
+        scope=kit.between(8, 10, "more take time, and long filters settle late"),
     )
     margin: kit.Positive = kit.param(
         0.2,

@@ -52,7 +52,7 @@ class SteepestDescentMargin(kit.Claim[Setting]):
     n: kit.Count = kit.param(20, "examples", scope=kit.between(10, 40, "any; more take time"))
     dimension: kit.Count = kit.param(
         6,
-        "of the inputs, d",
+        "dimension of the inputs, d",
         scope=kit.between(6, 10, "in fewer the separators of the norms are alike; more take time"),
     )
     margin: kit.Positive = kit.param(
@@ -67,7 +67,7 @@ class SteepestDescentMargin(kit.Claim[Setting]):
     plain_lr: kit.Positive = kit.param(0.1, "η of plain steepest descent", unit="1/curvature")
     steps: Annotated[int, kit.Within(1000)] = kit.param(
         20_000,
-        "of every descent; the first hundredth is left out of fits",
+        "steps of every descent; the first hundredth is left out of fits",
         unit="steps",
         scope=kit.between(10_000, 40_000, "the ends of the margins need them"),
     )

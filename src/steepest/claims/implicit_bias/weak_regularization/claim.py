@@ -85,7 +85,7 @@ class WeakRegularization(kit.Claim[Setting]):
         0.01, "first step size on the logarithm of the regularized risk, lowered along a cosine"
     )
     momentum: kit.Positive = kit.param(0.99, "Nesterov's momentum")
-    steps: kit.Count = kit.param(20_000, "of each descent", unit="steps")
+    steps: kit.Count = kit.param(20_000, "steps of each descent", unit="steps")
     seeds: kit.Seeds = kit.param(3, "data sets and initial networks")
 
     kind = "limit"

@@ -52,7 +52,7 @@ class BorderBreaksEquivariance(kit.Claim[Setting]):
     )
     shifts: tuple[kit.Count, ...] = kit.param(
         (1, 2, 4),
-        "of the test signals, around a circle",
+        "shifts of the test signals, around a circle",
         unit="positions",
         scope=kit.choices((1, 2, 4), (1, 3, 4), (1, 2, 3)),
     )
@@ -69,7 +69,7 @@ class BorderBreaksEquivariance(kit.Claim[Setting]):
         "positions of a window, odd",
         scope=kit.choices(5, 7, why="of three, shifts beyond one all move outputs alike"),
     )
-    signals: kit.Count = kit.param(8, "of training, m", scope=kit.between(6, 12))
+    signals: kit.Count = kit.param(8, "signals of training, m", scope=kit.between(6, 12))
     tests: kit.Count = kit.param(24, "test signals")
     rate: kit.Positive = kit.param(1.0, "η", scope=kit.between(0.5, 1.2))
     width: kit.Count = kit.param(
@@ -78,7 +78,7 @@ class BorderBreaksEquivariance(kit.Claim[Setting]):
         unit="channels",
         scope=kit.between(256, 400, "departures of fewer reach a tenth"),
     )
-    networks: kit.Seeds = kit.param(24, "of each world", unit="networks")
+    networks: kit.Seeds = kit.param(24, "networks of each world", unit="networks")
 
     kind = "limit"
     says = {

@@ -54,7 +54,7 @@ class CntkFluctuations(kit.Claim[draws.Setting]):
     images: kit.Count = kit.param(
         4, "digits", scope=kit.between(4, 6, "of fewer the mean differs from that of all digits")
     )
-    networks: kit.Count = kit.param(600, "in each group", unit="networks")
+    networks: kit.Count = kit.param(600, "networks in each group", unit="networks")
     seeds: kit.Seeds = kit.param(16, "groups of networks")
 
     kind = "theorem"

@@ -55,7 +55,7 @@ class DecayLeavesKernel(kit.Claim[Setting]):
         scope=kit.between(0.7, 1.0, "later what is learned is all that is left"),
     )
     steps: kit.Count = kit.param(
-        50, "of descent, a multiple of five", unit="steps", scope=kit.choices(40, 50, 60)
+        50, "steps of descent, a multiple of five", unit="steps", scope=kit.choices(40, 50, 60)
     )
     multiple: kit.Positive = kit.param(
         1.0, "η times the largest eigenvalue of the kernel", scope=kit.between(0.6, 1.0)

@@ -72,7 +72,7 @@ class KernelPointProcess(kit.Claim[Setting]):
     lowered: kit.NonNegative = kit.param(0.0, "what is taken off the diagonal of the kernels")
     seeds: kit.Seeds = kit.param(20, "groups of chains")
     chains: kit.Count = kit.param(20, "chains of each group")
-    samples: kit.Count = kit.param(32, "of each chain, a sweep apart")
+    samples: kit.Count = kit.param(32, "samples of each chain, a sweep apart")
 
     kind = "theorem"
     says = {

@@ -70,7 +70,7 @@ class NtkStaysPut(kit.Claim[Setting]):
     )
     cosine: Annotated[float, kit.Within(0, 0.9)] = kit.param(
         0.05,
-        "of every two inputs",
+        "cosine of every two inputs",
         scope=kit.between(0.0, 0.06, "λ₀ falls, and with it the end of the risk"),
     )
     target: kit.Positive = kit.param(0.25, "|y_i|", scope=kit.between(0.15, 0.3))

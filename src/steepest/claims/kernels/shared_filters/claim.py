@@ -42,7 +42,7 @@ class SharedFilters(kit.Claim[draws.Setting]):
         8, "n of networks whose kernels vary", unit="channels", scope=kit.between(4, 16)
     )
     images: kit.Count = kit.param(2, "digits", scope=kit.between(2, 4))
-    networks: kit.Count = kit.param(500, "in each group", unit="networks")
+    networks: kit.Count = kit.param(500, "networks in each group", unit="networks")
     seeds: kit.Seeds = kit.param(16, "groups of networks")
 
     kind = "theorem"

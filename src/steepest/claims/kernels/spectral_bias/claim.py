@@ -57,7 +57,7 @@ class SpectralBias(kit.Claim[Setting]):
     )
     digits: Annotated[int, kit.Within(8, 150)] = kit.param(24, "images", scope=kit.between(16, 32))
     multiple: kit.Positive = kit.param(0.5, "ηλ_max", scope=kit.between(0.3, 0.9))
-    steps: kit.Count = kit.param(200, "of descent", unit="steps", scope=kit.between(200, 300))
+    steps: kit.Count = kit.param(200, "steps of descent", unit="steps", scope=kit.between(200, 300))
     seeds: kit.Seeds = kit.param(20, "initial networks")
 
     kind = "theorem"

@@ -38,7 +38,7 @@ class UntiedAttention(kit.Claim[Setting]):
     )
     positions: kit.Count = kit.param(10, "P of noise", scope=kit.between(6, 16))
     channels: kit.Count = kit.param(12, "C of noise", scope=kit.between(8, 24))
-    heads: kit.Count = kit.param(150, "of a seed", unit="heads")
+    heads: kit.Count = kit.param(150, "heads of a seed", unit="heads")
     seeds: kit.Seeds = kit.param(10, "groups of heads")
 
     kind = "limit"

@@ -33,13 +33,13 @@ class FiniteClassErm(kit.Claim[None]):
     )
     bits: tuple[Length, ...] = kit.param(
         (5, 7, 9, 11),
-        "of the longest name, and of the inputs",
+        "bits of the longest name, and of the inputs",
         unit="bits",
         scope=kit.choices((5, 7, 9, 11), (5, 8, 11), (5, 7, 11)),
     )
     lengths: tuple[Length, ...] = kit.param(
         (2, 3, 5),
-        "of the right one's own name",
+        "bits of the right function's own name",
         unit="bits",
         scope=kit.choices((2, 3, 5), (2, 4, 5), why="lengths nearer by do not tell its power"),
     )

@@ -62,7 +62,7 @@ class MarginDistribution(kit.Claim[Pairs]):
         scope=kit.between(0.1, 0.2, "at larger steps momentum diverges"),
     )
     momentum: kit.Positive = kit.param(0.9, "heavy-ball momentum", scope=kit.choices(0.9, 0.8))
-    most: kit.Count = kit.param(4000, "after which a training is given up", unit="steps")
+    most: kit.Count = kit.param(4000, "steps after which a training is given up", unit="steps")
     total: kit.Positive = kit.param(
         0.5,
         "summed cross-entropy at which margins are compared",

@@ -43,13 +43,13 @@ class SizeIndependentBound(kit.Claim[list[Sample]]):
     )
     widths: tuple[Width, ...] = kit.param(
         (2, 8, 32),
-        "of networks with two layers",
+        "widths of networks with two layers",
         unit="neurons",
         scope=kit.choices((2, 8, 32), (1, 4, 32), (4, 16, 32)),
     )
     depths: tuple[kit.Count, ...] = kit.param(
         (1, 2, 3, 5),
-        "of linear networks",
+        "depths of linear networks",
         unit="layers",
         scope=kit.choices((1, 2, 3, 5), (2, 3, 4)),
     )
@@ -62,9 +62,9 @@ class SizeIndependentBound(kit.Claim[list[Sample]]):
         0.0, "part of the points that are copies of one"
     )
     neurons: kit.Count = kit.param(64, "that networks of each width share out", unit="neurons")
-    steps: kit.Count = kit.param(300, "of ascent", unit="steps")
+    steps: kit.Count = kit.param(300, "steps of ascent", unit="steps")
     draws: kit.Count = kit.param(256, "sets of points of each seed; networks see the first")
-    seeds: kit.Seeds = kit.param(16, "for each size")
+    seeds: kit.Seeds = kit.param(16, "seeds for each size")
 
     kind = "theorem"
     says = {

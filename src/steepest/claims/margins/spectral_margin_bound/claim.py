@@ -56,7 +56,10 @@ class SpectralMarginBound(kit.Claim[Labelled]):
     )
     momentum: kit.Positive = kit.param(0.9, "heavy-ball momentum", scope=kit.choices(0.9))
     steps: kit.Count = kit.param(
-        800, "of descent, the same for every network", unit="steps", scope=kit.between(800, 1200)
+        800,
+        "steps of descent, the same for every network",
+        unit="steps",
+        scope=kit.between(800, 1200),
     )
     seeds: kit.Seeds = kit.param(12, "sets of images, with a network for each share")
 

@@ -62,12 +62,12 @@ class AnnealingSchedule(kit.Claim[Values]):
         unit="steps",
         scope=kit.between(80, 150, "earlier a well forgets slowly"),
     )
-    decades: kit.Count = kit.param(12, "of steps", scope=kit.between(11, 13))
+    decades: kit.Count = kit.param(12, "decades of steps", scope=kit.between(11, 13))
     early: tuple[kit.Count, ...] = kit.param(
         (700, 1500), "steps at which walkers are counted", unit="steps"
     )
-    walkers: kit.Count = kit.param(400, "in each group, at each c")
-    groups: kit.Seeds = kit.param(16, "of walkers")
+    walkers: kit.Count = kit.param(400, "walkers in each group, at each c")
+    groups: kit.Seeds = kit.param(16, "groups of walkers")
     seeds: kit.Seeds = kit.param(4, "landscapes")
 
     kind = "theorem"

@@ -67,7 +67,7 @@ class EntropicForce(kit.Claim[Setting]):
     place: float = kit.param(
         2.5, "where in the valley the walkers start, θ̂", scope=kit.between(1.5, 3.0)
     )
-    walkers: kit.Count = kit.param(48, "in each group")
+    walkers: kit.Count = kit.param(48, "walkers in each group")
     seeds: kit.Seeds = kit.param(16, "groups of walkers")
     balance_marks: tuple[kit.Count, ...] = kit.param(
         (250, 1000, 2000, 4000, 6000), "steps at which D is read", unit="steps"

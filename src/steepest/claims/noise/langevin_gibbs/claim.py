@@ -99,7 +99,7 @@ class LangevinGibbs(kit.Claim[Setting]):
     posterior_beta: kit.Positive = kit.param(
         100.0, "β on the real data", unit="1/height", scope=kit.between(10.0, 1000.0)
     )
-    walkers: kit.Count = kit.param(1024, "on the real data, a multiple of 32")
+    walkers: kit.Count = kit.param(1024, "walkers on the real data, a multiple of 32")
     burn: kit.Count = kit.param(
         60, "steps before the readings there, which are as many", unit="steps"
     )

@@ -61,9 +61,9 @@ class TwoSpeedCircle(kit.Claim[None]):
     coarse: kit.Count = kit.param(
         40, "sites of each ring of the torus", scope=kit.choices(40, 48, 44)
     )
-    walkers: kit.Count = kit.param(300, "in each group")
+    walkers: kit.Count = kit.param(300, "walkers in each group")
     seeds: kit.Seeds = kit.param(16, "groups of walkers")
-    time: kit.Count = kit.param(8000, "of the walkers", unit="steps")
+    time: kit.Count = kit.param(8000, "length of the walks, in time", unit="steps")
     bias: Annotated[float, kit.Within(-0.5, 0.5)] = kit.param(
         0.0, "chance of a step forward, less ½"
     )

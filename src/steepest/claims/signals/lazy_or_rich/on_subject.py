@@ -44,8 +44,8 @@ class LazyOnSubject(OnSubject, LazyOrRich):
     widths: tuple[kit.Positive, ...] = kit.param(
         (1.0, 2.0, 4.0, 8.0), "given to your function as width=", unit="your unit"
     )
-    examples: kit.Count = kit.param(40, "of yours at most, drawn by class")
-    target: kit.Fraction = kit.param(0.2, "of the risk at the start, at which descent stops")
+    examples: kit.Count = kit.param(40, "examples of yours at most, drawn by class")
+    target: kit.Fraction = kit.param(0.2, "share of the risk at the start, at which descent stops")
     step: kit.Positive = kit.param(
         0.2, "step size as a share of 2/λ_max of the Gauss–Newton matrix at the start"
     )

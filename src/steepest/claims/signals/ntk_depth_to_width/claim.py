@@ -36,7 +36,7 @@ class NtkDepthToWidth(kit.Claim[jax.Array]):
 
     width: kit.Count = kit.param(
         16,
-        "of the input and of all hidden layers",
+        "width of the input and of all hidden layers",
         unit="neurons",
         scope=kit.between(
             16, 20, "plain means miss the tail of less; more are not deep at 32 layers"

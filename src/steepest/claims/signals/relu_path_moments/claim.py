@@ -47,7 +47,7 @@ class ReluPathMoments(kit.Claim[None]):
         scope=kit.choices(("gaussian", "rademacher", "uniform")),
     )
     width: kit.Count = kit.param(
-        16, "of all layers, for the moments", unit="neurons", scope=kit.between(16, 24)
+        16, "width of all layers, for the moments", unit="neurons", scope=kit.between(16, 24)
     )
     depth: kit.Count = kit.param(
         3,
@@ -67,7 +67,7 @@ class ReluPathMoments(kit.Claim[None]):
     )
     networks: kit.Count = kit.param(2000, "random networks in each group, for the moments")
     log_width: kit.Count = kit.param(
-        32, "of all layers, for the logarithms", unit="neurons", scope=kit.between(32, 48)
+        32, "width of all layers, for the logarithms", unit="neurons", scope=kit.between(32, 48)
     )
     aspects: tuple[kit.Positive, ...] = kit.param(
         (0.25, 0.5, 1.0),
@@ -76,7 +76,7 @@ class ReluPathMoments(kit.Claim[None]):
     )
     log_networks: kit.Count = kit.param(200, "random networks in each group, for the logarithms")
     columns: kit.Count = kit.param(16, "input coordinates that are differentiated")
-    groups: kit.Seeds = kit.param(20, "over which intervals are taken")
+    groups: kit.Seeds = kit.param(20, "groups over which intervals are taken")
 
     kind = "theorem"
     says = {

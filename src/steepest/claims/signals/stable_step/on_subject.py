@@ -25,7 +25,7 @@ class StableStepOnSubject(OnSubject, StableStep):
     """Descent on the squared distance to targets that your network nearly fits from the start."""
 
     examples: kit.Count = kit.param(
-        16, "of yours at most, drawn by class; fewer where each has many outputs"
+        16, "examples of yours at most, drawn by class; fewer where each has many outputs"
     )
     seeds: kit.Seeds = kit.param(5, "initial networks, if your function takes a seed")
     residual: kit.Positive = kit.param(

@@ -46,7 +46,7 @@ class AdaptiveEdge(kit.Claim[None]):
         6000.0, "curvature at which Adam is to stop", scope=kit.between(5000, 8000)
     )
     steps: kit.Count = kit.param(
-        7000, "of each training", unit="steps", scope=kit.between(7000, 8000)
+        7000, "steps of each training", unit="steps", scope=kit.between(7000, 8000)
     )
     seeds: kit.Seeds = kit.param(8, "trainings of each kind")
 

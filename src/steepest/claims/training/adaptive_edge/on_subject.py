@@ -72,8 +72,8 @@ class AdaptiveEdgeOnSubject(OnSubject, AdaptiveEdge):
     adam_edge: kit.NonNegative = kit.param(
         0.0, "curvature, as Adam sees it, at which Adam is to stop; 0 takes one from small steps"
     )
-    steps: kit.Count = kit.param(900, "of each descent at most", unit="steps")
-    n: kit.Count = kit.param(500, "of your examples at most, drawn by class")
+    steps: kit.Count = kit.param(900, "steps of each descent at most", unit="steps")
+    n: kit.Count = kit.param(500, "examples of yours at most, drawn by class")
     seeds: kit.Seeds = kit.param(3, "initial networks, if your function takes a seed")
     products: kit.Count = kit.param(30, "Hessian products for each curvature at most")
 

@@ -38,7 +38,7 @@ class BatchStep(kit.Claim[Setting]):
         "step sizes, over 2/λ₁",
         scope=kit.choices((0.1, 0.3, 0.5, 0.7, 0.9, 1.1), (0.15, 0.25, 0.4, 0.6, 0.8, 1.0)),
     )
-    runs: kit.Count = kit.param(8000, "of each step size", unit="runs")
+    runs: kit.Count = kit.param(8000, "runs of each step size", unit="runs")
     seeds: kit.Seeds = kit.param(24, "groups of runs")
 
     kind = "theorem"

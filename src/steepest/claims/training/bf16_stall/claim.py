@@ -43,11 +43,11 @@ class Bf16Stall(kit.Claim[Setting]):
     curvature: kit.Positive = kit.param(1.0, "h", scope=kit.between(0.8, 1.4))
     noise: kit.Positive = kit.param(
         1.0,
-        "of the noisy gradients: deviation of a step over the spacing",
+        "size of the noisy gradients: deviation of a step over the spacing",
         scope=kit.between(0.7, 1.2, "beside larger noise rounding is lost"),
     )
-    weights: kit.Count = kit.param(4000, "of each descent", unit="weights")
-    steps: kit.Count = kit.param(450, "of each descent", unit="steps")
+    weights: kit.Count = kit.param(4000, "weights of each descent", unit="weights")
+    steps: kit.Count = kit.param(450, "steps of each descent", unit="steps")
     seeds: kit.Seeds = kit.param(8, "draws of starts and minima")
 
     kind = "theorem"

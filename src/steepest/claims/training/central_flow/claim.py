@@ -48,10 +48,10 @@ class CentralFlow(kit.Claim[Setting]):
         7.0, "curvature 2/η at which training is to stop", scope=kit.between(6.6, 7.4)
     )
     before: kit.Count = kit.param(
-        900, "of descent before the flow begins", unit="steps", scope=kit.between(800, 1000)
+        900, "steps of descent before the flow begins", unit="steps", scope=kit.between(800, 1000)
     )
     stretch: kit.Count = kit.param(
-        250, "over which means are taken", unit="steps", scope=kit.between(200, 300)
+        250, "steps over which means are taken", unit="steps", scope=kit.between(200, 300)
     )
     stretches: kit.Count = kit.param(3, "one after the other", scope=kit.choices(3, 4))
     seeds: kit.Seeds = kit.param(10, "trainings")

@@ -54,7 +54,7 @@ class CriticalBatch(kit.Claim[Setting]):
         "φ, of the best step",
         scope=kit.between(0.015, 0.025, "the law is the limit of small shares"),
     )
-    runs: kit.Count = kit.param(16, "of a group, that take steps of one size", unit="runs")
+    runs: kit.Count = kit.param(16, "runs of a group, that take steps of one size", unit="runs")
     seeds: kit.Seeds = kit.param(12, "groups of runs")
 
     kind = "limit"

@@ -34,7 +34,7 @@ class DoubleDescent(kit.Claim[kit.Values]):
         1.0, "power of k by which squares of weights fall", scope=kit.between(0.5, 1.5)
     )
     noise: kit.Positive = kit.param(0.3, "σ, of labels", scope=kit.between(0.2, 0.6))
-    runs: kit.Count = kit.param(400, "of each kind, a seed", unit="runs")
+    runs: kit.Count = kit.param(400, "runs of each kind, a seed", unit="runs")
     seeds: kit.Seeds = kit.param(16, "groups of runs")
 
     kind = "theorem"

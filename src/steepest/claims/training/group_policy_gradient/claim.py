@@ -37,7 +37,7 @@ class GroupPolicyGradient(kit.Claim[None]):
     )
     answers: kit.Count = kit.param(4, "K", scope=kit.between(3, 8))
     lr: kit.Positive = kit.param(0.05, "η", scope=kit.between(0.03, 0.06))
-    questions: kit.Count = kit.param(72, "of each kind, a seed", unit="questions")
+    questions: kit.Count = kit.param(72, "questions of each kind, a seed", unit="questions")
     seeds: kit.Seeds = kit.param(8, "groups of questions")
 
     kind = "theorem"

@@ -37,12 +37,12 @@ class InContextRegression(kit.Claim[None]):
     scale: kit.Positive = kit.param(0.4, "σ, norm of both weights", scope=kit.between(0.3, 0.45))
     lr: kit.Positive = kit.param(0.015, "largest step size of Adam", scope=kit.between(0.01, 0.02))
     steps: kit.Count = kit.param(
-        1000, "of each training", unit="steps", scope=kit.between(1000, 2000)
+        1000, "steps of each training", unit="steps", scope=kit.between(1000, 2000)
     )
     examples: kit.Count = kit.param(
-        1000, "in all prompts of a step", unit="examples", scope=kit.between(1000, 1500)
+        1000, "examples in all prompts of a step", unit="examples", scope=kit.between(1000, 1500)
     )
-    prompts: kit.Count = kit.param(10_000, "for the risk of each training", unit="prompts")
+    prompts: kit.Count = kit.param(10_000, "prompts for the risk of each training", unit="prompts")
     seeds: kit.Seeds = kit.param(8, "trainings")
 
     kind = "theorem"

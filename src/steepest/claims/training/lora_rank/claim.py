@@ -42,11 +42,11 @@ class LoraRank(kit.Claim[Setting]):
         scope=kit.choices((1, 2, 4, 8, 32), (1, 3, 6, 16, 40), (2, 4, 10, 24)),
     )
     inputs: kit.Count = kit.param(48, "n of the layer", scope=kit.between(40, 64))
-    outputs: kit.Count = kit.param(16, "of the layer", scope=kit.between(12, 24))
+    outputs: kit.Count = kit.param(16, "outputs of the layer", scope=kit.between(12, 24))
     examples: kit.Count = kit.param(
         24, "m of the batch", unit="examples", scope=kit.between(16, 32)
     )
-    draws: kit.Count = kit.param(2000, "of each adapter, a seed")
+    draws: kit.Count = kit.param(2000, "draws of each adapter, a seed")
     seeds: kit.Seeds = kit.param(8, "groups of draws")
 
     kind = "theorem"

@@ -27,10 +27,10 @@ class ModularMargin(kit.Claim[None]):
         (3e-4, 1e-3, 3e-3), "λ", scope=kit.choices((3e-4, 1e-3, 3e-3), (4e-4, 2e-3))
     )
     neurons: kit.Count = kit.param(
-        16, "for each frequency", unit="neurons", scope=kit.between(12, 20)
+        16, "neurons for each frequency", unit="neurons", scope=kit.between(12, 20)
     )
     steps: kit.Count = kit.param(
-        1500, "of each training", unit="steps", scope=kit.between(1500, 2000)
+        1500, "steps of each training", unit="steps", scope=kit.between(1500, 2000)
     )
     seeds: kit.Seeds = kit.param(4, "trainings of each kind")
 

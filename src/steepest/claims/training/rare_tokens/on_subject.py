@@ -53,9 +53,11 @@ class RareOnSubject(OnSubject, RareTokens):
     words: tuple[kit.Count, ...] = kit.param((64, 32, 16), "examples of each class in your data")
     batches: tuple[kit.Count, ...] = kit.param((), "b, where your optimizer is Adam")
     seeds: kit.Seeds = kit.param(4, "networks, if your function takes a seed")
-    examples: kit.Count = kit.param(2000, "of yours at most, on which losses are looked at")
+    examples: kit.Count = kit.param(
+        2000, "examples of yours at most, on which losses are looked at"
+    )
     steps: Annotated[int, kit.Within(0)] = kit.param(
-        0, "of your training; 0 takes all of it, 10000 at most", unit="steps"
+        0, "steps of your training; 0 takes all of it, 10000 at most", unit="steps"
     )
 
     says = (

@@ -34,7 +34,7 @@ class ResidualStream(kit.Claim[None]):
         unit="blocks",
         scope=kit.choices((8, 16, 32), (12, 24), (10, 40)),
     )
-    networks: kit.Count = kit.param(5, "of a seed, over which squares are averaged")
+    networks: kit.Count = kit.param(5, "networks of a seed, over which squares are averaged")
     seeds: kit.Seeds = kit.param(24, "groups of networks")
 
     kind = "limit"

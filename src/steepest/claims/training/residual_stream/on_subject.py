@@ -68,7 +68,7 @@ class StreamOnSubject(OnSubject, ResidualStream):
     depths: tuple[kit.Count, ...] = kit.param((FEWEST,), "L", unit="blocks")
     seeds: kit.Seeds = kit.param(12, "networks, if your function takes a seed")
     draws: kit.Count = kit.param(24, "other networks, of which block one alone says c")
-    examples: kit.Count = kit.param(16, "of yours at most")
+    examples: kit.Count = kit.param(16, "examples of yours at most")
 
     says = (
         "The stream of your network has variance 1 + cl behind block l, with the c of block one, and the block's "

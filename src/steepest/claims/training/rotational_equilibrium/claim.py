@@ -33,17 +33,20 @@ class RotationalEquilibrium(kit.Claim[None]):
         scope=kit.choices((0.004, 0.008, 0.016), (0.004, 0.012), (0.005, 0.01, 0.02)),
     )
     sizes: tuple[kit.Positive, ...] = kit.param(
-        (0.3, 3.0), "of the noise", scope=kit.choices((0.3, 3.0), (0.1, 1.0), (1.0, 10.0))
+        (0.3, 3.0), "sizes of the noise", scope=kit.choices((0.3, 3.0), (0.1, 1.0), (1.0, 10.0))
     )
     beta: kit.Fraction = kit.param(0.9, "β and β₁", scope=kit.between(0.8, 0.92))
     weights: kit.Count = kit.param(
         200, "n on noise", unit="weights", scope=kit.between(150, 300, "in n the law is off by 1/n")
     )
     batch: kit.Count = kit.param(
-        8, "of digits", unit="images", scope=kit.between(4, 12, "larger ones are less noisy")
+        8,
+        "digits in a batch",
+        unit="images",
+        scope=kit.between(4, 12, "larger ones are less noisy"),
     )
-    steps: kit.Count = kit.param(1500, "of each training", unit="steps")
-    networks: kit.Count = kit.param(6, "on digits, of each kind")
+    steps: kit.Count = kit.param(1500, "steps of each training", unit="steps")
+    networks: kit.Count = kit.param(6, "networks on digits, of each kind")
     seeds: kit.Seeds = kit.param(8, "weights on noise, of each kind")
 
     kind = "limit"

@@ -48,7 +48,7 @@ class SamEdge(kit.Claim[None]):
         (0.02, 0.06), "ρ", scope=kit.choices((0.02, 0.06), (0.03, 0.06))
     )
     steps: kit.Count = kit.param(
-        3000, "of each training", unit="steps", scope=kit.between(3000, 4000)
+        3000, "steps of each training", unit="steps", scope=kit.between(3000, 4000)
     )
     first: kit.Positive = kit.param(
         5.0, "curvature of the valley where steps begin to count", scope=kit.between(4.6, 5.2)

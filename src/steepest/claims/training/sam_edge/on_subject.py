@@ -109,8 +109,8 @@ class SamEdgeOnSubject(OnSubject, SamEdge):
     radii: tuple[kit.Positive, ...] = kit.param(
         (0.003, 0.009), "ρ over the length of all initial weights together"
     )
-    steps: kit.Count = kit.param(900, "of each training at most", unit="steps")
-    n: kit.Count = kit.param(500, "of your examples at most, drawn by class")
+    steps: kit.Count = kit.param(900, "steps of each training at most", unit="steps")
+    n: kit.Count = kit.param(500, "examples of yours at most, drawn by class")
     seeds: kit.Seeds = kit.param(3, "initial networks, if your function takes a seed")
     products: kit.Count = kit.param(30, "Hessian products for each curvature at most")
 

@@ -58,8 +58,8 @@ class ScalingRules(kit.Claim[Setting]):
         scope=kit.between(0.95, 0.98, "1 − β₁ is multiplied by κ in one of the rules"),
     )
     beta2: kit.Fraction = kit.param(0.9995, "β₂ there", scope=kit.between(0.999, 0.9998))
-    steps: kit.Count = kit.param(8000, "of each run", unit="steps")
-    burn_in: kit.Count = kit.param(1000, "before risk is read", unit="steps")
+    steps: kit.Count = kit.param(8000, "steps of each run", unit="steps")
+    burn_in: kit.Count = kit.param(1000, "steps before risk is read", unit="steps")
     seeds: kit.Seeds = kit.param(16, "runs of each kind")
 
     kind = "limit"

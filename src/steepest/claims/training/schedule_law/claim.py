@@ -33,8 +33,12 @@ class ScheduleLaw(kit.Claim[Setting]):
     """SGD on least squares with power laws of inputs and weights, each example seen once, under five schedules."""
 
     dimension: kit.Count = kit.param(30, "d", scope=kit.between(20, 40))
-    a: kit.Positive = kit.param(1.5, "of inputs with variances i^(−a)", scope=kit.between(1.3, 1.6))
-    b: kit.Positive = kit.param(1.75, "of risks i^(−b) at the start", scope=kit.between(1.5, 2.0))
+    a: kit.Positive = kit.param(
+        1.5, "exponent of the inputs' variances i^(−a)", scope=kit.between(1.3, 1.6)
+    )
+    b: kit.Positive = kit.param(
+        1.75, "exponent of the risks i^(−b) at the start", scope=kit.between(1.5, 2.0)
+    )
     noise: kit.Positive = kit.param(0.2, "σ² of the labels", scope=kit.between(0.1, 0.3))
     batch: kit.Count = kit.param(
         1,
@@ -48,7 +52,7 @@ class ScheduleLaw(kit.Claim[Setting]):
         scope=kit.between(0.24, 0.3, "beyond it runs vary more, below it they tell less"),
     )
     steps: kit.Count = kit.param(240, "T", unit="steps", scope=kit.between(200, 300))
-    runs: kit.Count = kit.param(2000, "of a seed", unit="runs")
+    runs: kit.Count = kit.param(2000, "runs of a seed", unit="runs")
     seeds: kit.Seeds = kit.param(10, "groups of runs")
 
     kind = "theorem"

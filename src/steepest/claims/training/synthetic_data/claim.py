@@ -33,7 +33,7 @@ class SyntheticData(kit.Claim[None]):
         "α of the true labels",
         scope=kit.choices((0.4, 0.5, 0.6, 0.7, 0.85), (0.35, 0.5, 0.65, 0.8, 0.95)),
     )
-    runs: kit.Count = kit.param(250, "of each kind, a seed", unit="runs")
+    runs: kit.Count = kit.param(250, "runs of each kind, a seed", unit="runs")
     seeds: kit.Seeds = kit.param(12, "groups of runs")
 
     kind = "theorem"

@@ -69,9 +69,9 @@ class UpdateSize(kit.Claim[Setting]):
         unit="columns",
         scope=kit.choices((64, 128, 256), (96, 192, 384), (80, 320)),
     )
-    weights: kit.Count = kit.param(1000, "of Adam on noise", unit="weights")
-    steps: kit.Count = kit.param(2000, "of which the last half counts", unit="steps")
-    matrices: kit.Count = kit.param(8, "of Muon, a seed", unit="matrices")
+    weights: kit.Count = kit.param(1000, "weights of Adam on noise", unit="weights")
+    steps: kit.Count = kit.param(2000, "steps, of which the last half counts", unit="steps")
+    matrices: kit.Count = kit.param(8, "matrices of Muon, a seed", unit="matrices")
     seeds: kit.Seeds = kit.param(8, "streams of noise, networks and groups of matrices")
 
     kind = "theorem"

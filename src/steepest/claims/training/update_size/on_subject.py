@@ -33,9 +33,9 @@ class Given(NamedTuple):
 class SizeOnSubject(OnSubject, UpdateSize):
     """Your network at the weights that your function left; batches of at most so many of your examples."""
 
-    images: kit.Count = kit.param(200, "of your examples at most, drawn by class", unit="examples")
+    images: kit.Count = kit.param(200, "examples of yours at most, drawn by class", unit="examples")
     batches: tuple[kit.Count, ...] = kit.param((8, 24, 72), "examples of a batch")
-    steps: kit.Count = kit.param(600, "of which the last half counts", unit="steps")
+    steps: kit.Count = kit.param(600, "steps, of which the last half counts", unit="steps")
     seeds: kit.Seeds = kit.param(3, "networks, if your function takes a seed")
 
     says = (

@@ -45,7 +45,9 @@ class WidthTransfer(kit.Claim[Setting]):
     part: kit.Positive = kit.param(
         0.001, "step size, over N^(−3/2)", scope=kit.between(0.0001, 0.004)
     )
-    neurons: kit.Count = kit.param(3072, "in all networks of a width, a seed", unit="neurons")
+    neurons: kit.Count = kit.param(
+        3072, "neurons in all networks of a width, a seed", unit="neurons"
+    )
     seeds: kit.Seeds = kit.param(12, "groups of networks")
 
     kind = "limit"
