@@ -1,7 +1,11 @@
 """What can be read from a claim's source, for every claim; nothing runs."""
 
+import ast
+from pathlib import Path
+
 import pytest
 
+import steepest
 from steepest import catalogue
 from steepest.app import contract
 from steepest.app.authoring import write_template
@@ -35,3 +39,33 @@ def test_a_preset_whose_fields_do_not_go_together_is_named():
 
     problems = contract.is_described(Twice)
     assert any(problem.startswith("full: widths are others than width") for problem in problems)
+
+
+def test_texts_of_fields_begin_with_their_noun():
+    """“--outputs 16 of the layer” would begin in the middle of a phrase."""
+    midway = {
+        "of",
+        "in",
+        "at",
+        "for",
+        "to",
+        "from",
+        "with",
+        "over",
+        "by",
+        "on",
+        "under",
+        "before",
+        "after",
+        "per",
+    }
+    texts = [
+        call.args[1].value
+        for path in Path(steepest.__file__).with_name("claims").rglob("*.py")
+        for call in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(call, ast.Call)
+        and ast.unparse(call.func) == "kit.param"
+        and len(call.args) > 1
+    ]
+    assert len(texts) > 1000
+    assert [text for text in texts if text.split()[0] in midway] == []
