@@ -60,7 +60,7 @@ def test_texts_of_fields_begin_with_their_noun():
         "per",
     }
     texts = [
-        call.args[1].value
+        ast.unparse(call.args[1]).lstrip("f'\"")
         for path in Path(steepest.__file__).with_name("claims").rglob("*.py")
         for call in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(call, ast.Call)
