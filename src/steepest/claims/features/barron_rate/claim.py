@@ -42,7 +42,9 @@ class BarronRate(kit.Claim[None]):
     points: kit.Count = kit.param(100, "points of the ball, for every network anew")
     radius: kit.Positive = kit.param(1.0, "radius of the ball from which these points come")
     greedy_dimension: kit.Count = kit.param(5, "d of the fits", scope=kit.between(3, 8))
-    ridges: kit.Count = kit.param(600, "ridges from which the fits choose", scope=kit.between(300, 600))
+    ridges: kit.Count = kit.param(
+        600, "ridges from which the fits choose", scope=kit.between(300, 600)
+    )
     chosen: kit.Count = kit.param(32, "ridges that they choose", scope=kit.between(16, 32))
     fit_points: kit.Count = kit.param(400, "points of the ball, to fit and again to judge")
     seeds: kit.Seeds = kit.param(20, "independent groups")

@@ -79,7 +79,7 @@ class TurnsOnSubject(OnSubject, RotationalEquilibrium):
 
     seeds: kit.Seeds = kit.param(3, "networks, if your function takes a seed")
     steps: Annotated[int, kit.Within(0)] = kit.param(
-        0, f"of your training; 0 takes all of it, {LONGEST} at most", unit="steps"
+        0, f"steps of your training; 0 takes all of it, {LONGEST} at most", unit="steps"
     )
 
     says = (
