@@ -192,6 +192,8 @@ def one(
     seconds = time.monotonic() - start
     code = process.returncode
     fate = "other"
+    if number == signal.SIGKILL and code >= 0:  # it had ended just before
+        return {"fate": "over"}
     if worker:
         fate = "stopped" if code == 0 else "other"
     elif code == -number:
