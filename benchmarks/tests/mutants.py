@@ -139,7 +139,9 @@ def passes(tree: Path, tests: list[str], limit: float) -> bool:
     path = f"{tree / 'src'}"
     call = [sys.executable, "-m", "pytest", "-n", "0", "-x", "-p", "no:cacheprovider"]
     call += ["-m", "not verdict and not weekly and not nightly", f"@{names}"]
-    environment = {**os.environ, "PYTHONPATH": path, "STEEPEST_TEST_LISTS": str(tree / ".lists")}
+    # all claims: else digests of their code, which a changed line makes stale, would be taken anew for each mutant
+    environment = {**os.environ, "PYTHONPATH": path, "STEEPEST_CLAIMS": "all"}
+    environment["STEEPEST_TEST_LISTS"] = str(tree / ".lists")
     try:
         done = subprocess.run(
             call, cwd=tree, env=environment, capture_output=True, text=True, timeout=limit
@@ -189,9 +191,16 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--part", default="0/1", help="one of several processes, with their trees")
+    parser.add_argument(
+        "--since", help="the commit that was covered; files changed since are left out"
+    )
     parser.add_argument("--json", type=Path, required=True)
     options = parser.parse_args()
     lines = covered(options.coverage)
+    if options.since:
+        difference = ["git", "diff", "--name-only", options.since]
+        changed_since = subprocess.check_output(difference, cwd=options.tree, text=True).split()
+        lines = {file: run for file, run in lines.items() if file not in changed_since}
     seconds = read(options.seconds)
     thorough = set(THOROUGH.read_text("utf-8").splitlines())
     every = mutants(options.tree, lines)
