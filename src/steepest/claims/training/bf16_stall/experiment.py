@@ -76,14 +76,15 @@ def descend(
 
     def step(state: tuple[Array, Array], number: Array) -> tuple[tuple[Array, Array], None]:
         w, sums = state
+        # of the weights before the step: beside the weights after it the compiler draws noise twice
+        sums = sums + (number > steps // 2) * (w - minimum) ** 2
         of_noise, of_rounding = jax.random.split(jax.random.fold_in(of_steps, number))
         gradient = curvature * (w - minimum)
         if noisy:
             gradient = gradient + lane.noise * jax.random.normal(of_noise, shape, dtype)
-        w = ROUNDINGS[rounding](w - lane.step * gradient, of_rounding)
-        late = number >= steps // 2
-        return (w, sums + late * (w - minimum) ** 2), None
+        return (ROUNDINGS[rounding](w - lane.step * gradient, of_rounding), sums), None
 
     (w, sums), _ = jax.lax.scan(step, (start, jnp.zeros(shape, dtype)), jnp.arange(steps))
+    sums = sums + (w - minimum) ** 2
     risk = 0.5 * curvature * sums.mean() / (steps - steps // 2)
     return Ends(abs(w - minimum).max(), risk)
