@@ -112,15 +112,17 @@ def kernel_errors(
     that differ in 0, …, d signs.
     """
     dimension = len(table) - 1
-    x = draw_signs(generator, max(sizes), dimension)
-    test = draw_signs(generator, tests, dimension)
+    # products of signs are whole, and exact in float32
+    x = draw_signs(generator, max(sizes), dimension).astype(np.float32)
+    test = draw_signs(generator, tests, dimension).astype(np.float32)
     labels = x[:, :bits].prod(1)
-    differ = lambda other: np.rint((dimension - x @ other.T) / 2).astype(int)
-    gram = table[differ(x)] + RIDGE * np.eye(len(x))
-    factor = cholesky(gram, lower=True)
+    differ = lambda other: ((dimension - x @ other.T) / 2).astype(np.int32)
+    gram = table[differ(x)]
+    gram[np.diag_indices(len(x))] += RIDGE
+    factor = cholesky(gram, lower=True, check_finite=False)
     sides = np.column_stack([labels, table[differ(test)]])
     solved = solve_triangular(factor, sides, lower=True, check_finite=False)
-    outputs = np.cumsum(solved[:, :1] * solved[:, 1:], axis=0)[np.array(sizes) - 1]
+    outputs = np.array([solved[:n, 0] @ solved[:n, 1:] for n in sizes])
     return (outputs * test[:, :bits].prod(1) <= 0).mean(1)
 
 
@@ -181,12 +183,16 @@ def follow_networks(
             for x, y, test_x, test_y, w, v, _, _ in lanes
         ]
         stacked = tuple(np.stack(parts).astype(np.float32) for parts in zip(*lanes, strict=True))
+
+        def of_seeds(lanes: tuple, group: int = group) -> tuple[jax.Array, jax.Array]:
+            errors, risks = (
+                values.reshape(shape.seeds, group, -1) for values in jax.lax.map(train, lanes)
+            )
+            return errors.mean(1), risks.max(1)
+
         # one program for each dimension costs less than zeros for the coordinates that smaller ones have not
-        errors, risks = kit.compiled(lambda lanes: jax.lax.map(train, lanes))(stacked)
-        grouped = [
-            np.reshape(values, (shape.seeds, group, -1)) for values in (errors, risks, frozen)
-        ]
-        rows.append((grouped[0].mean(1), grouped[1].max(1), grouped[2].mean(1)[:, 0]))
+        errors, risks = kit.compiled(of_seeds)(stacked)
+        rows.append((errors, risks, np.reshape(frozen, (shape.seeds, group)).mean(1)))
     errors, risks, frozen = (np.stack(parts) for parts in zip(*rows, strict=True))
     return {"errors": errors, "risks": risks, "frozen": frozen}
 
