@@ -1,15 +1,14 @@
 """Descents of ReLU networks with two hidden layers from scaled starts, and what their layers have become."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
 from steepest import kit
-from steepest.dynamics import descend
 from steepest.nn.losses import logistic, margin_risk
 from steepest.nn.networks import mlp
 from steepest.nn.types import Key, Values
@@ -38,18 +37,37 @@ def runner(
 ) -> Callable[[Values, Values, Key, Values], Layers]:
     """Return a function of images, labels of each run, key and scales of the start that trains one network so often."""
     net = mlp((inputs, width, width, 1), "relu", c_w=2.0)
-    look = {"layers": lambda params: [layer["w"] for layer in params]}
 
     def one(x: jax.Array, y: jax.Array, key: Key, scale: jax.Array) -> tuple[jax.Array, list]:
-        """Return the risk and the weights at the first record with the target risk, and the weights before it."""
+        """Return the risk, and the weights at the start and at the first record with the target risk.
+
+        Without one these are the start's.
+        """
         start = jax.tree.map(lambda leaf: scale * leaf, net.init(key))
         risk = margin_risk(logistic, net.apply, x, y)
-        path = descend(risk, start, optax.sgd(lr), steps, record=record, observe=look)
-        first = jnp.argmax(path.risk <= target)  # NaN compares false
-        layers = path.observed["layers"]
-        return path.risk[first], [jnp.stack([w[0], w[first]]) for w in layers]
+        step = lambda _, w: jax.tree.map(
+            lambda leaf, slope: leaf - lr * slope, w, jax.grad(risk)(w)
+        )
 
-    run = kit.compiled(jax.vmap(one, (None, 0, None, 0)))
+        def to_record(state: tuple) -> tuple:
+            count, params, _ = state
+            following = jnp.minimum(count + record, steps)
+            params = jax.lax.fori_loop(count, following, step, params)
+            return following, params, risk(params)
+
+        is_learned = lambda value: value <= target  # NaN compares false
+        goes_on = lambda state: (state[0] < steps) & ~is_learned(state[2])
+        begin = (jnp.asarray(0), start, risk(start))
+        end = jax.lax.while_loop(goes_on, to_record, begin)
+        _, params, last = jax.tree.map(partial(jnp.where, is_learned(end[2])), end, begin)
+        return last, [jnp.stack([w["w"], v["w"]]) for w, v in zip(start, params, strict=True)]
+
+    # one after another, so that each stops at its own record
+    run = kit.compiled(
+        lambda x, y, key, scales: jax.lax.map(
+            lambda lane: one(x, lane[0], key, lane[1]), (y, scales)
+        )
+    )
 
     def trained(x: Values, y: Values, key: Key, scales: Values) -> Layers:
         risk, weights = run(x, y, key, scales)
