@@ -259,39 +259,42 @@ class InfluenceRandomWalk(kit.Claim[Setting]):
         )
         slopes = np.repeat([0.0, 1.0], [count * self.networks, count * LINEAR])
         lanes = np.arange(len(slopes))
-        run = self.influences(self.width, max(self.depths))
+        run = self.influences(self.width, max(self.depths), self.places)
         moved = np.asarray(run(key, lanes, walks, slopes, setting.features))
         relu, linear = np.split(moved, [count * self.networks])
         relu = relu.reshape(count, self.networks, *relu.shape[1:])
         linear = linear.reshape(count, LINEAR, *linear.shape[1:])
         # other weights for other networks
-        by_width = {self.width: relu[0, :, WIDTH_DEPTH - 1]}
+        by_width = {self.width: relu[0, :, 0]}  # WIDTH_DEPTH is the first depth
         networks = np.arange(self.networks)
         club = np.repeat(setting.walks[:1], self.networks, axis=0)
         for place, width in enumerate(self.widths):
             numbers = len(lanes) + place * self.networks + networks
-            run = self.influences(width, WIDTH_DEPTH)
+            run = self.influences(width, WIDTH_DEPTH, [WIDTH_DEPTH - 1])
             moved = run(key, numbers, club, 0.0 * networks, setting.features)
             by_width[width] = np.asarray(moved)[:, -1]
         numbers = -1 - np.arange(min(self.networks, IMAGE_NETWORKS))
         image_walks = np.repeat(setting.image_walk[None], len(numbers), axis=0)
-        run = self.influences(self.width, IMAGE_DEPTH, self.chosen)
+        run = self.influences(self.width, IMAGE_DEPTH, [IMAGE_DEPTH - 1], self.chosen)
         images = run(key, numbers, image_walks, 0.0 * numbers, setting.images)
         return kit.seen(
-            relu=("graph network depth node other", relu[:, :, self.places]),
-            linear=("graph linear_network depth node other", linear[:, :, self.places]),
+            relu=("graph network depth node other", relu),
+            linear=("graph linear_network depth node other", linear),
             by_width=("width network node other", [by_width[width] for width in sorted(by_width)]),
             images=("image_network image digit", np.asarray(images)[:, -1]),
         )
 
     def influences(
-        self, width: int, depth: int, nodes: np.ndarray | None = None
+        self,
+        width: int,
+        depth: int,
+        layers: np.ndarray | list[int],
+        nodes: np.ndarray | None = None,
     ) -> Callable[..., jax.Array]:
         """Return a compiled function of a key, numbers of networks, walks, slopes below zero and features.
 
-        It gives the influences in each layer, or in the last one on some nodes: ``(networks, k, nodes, n)``.
+        It gives the influences in some layers, on some nodes or on all: ``(networks, layers, nodes, n)``.
         """
-        layers = None if nodes is None else [depth - 1]
 
         def run(
             key: jax.Array, numbers: jax.Array, walks: jax.Array, slopes: jax.Array, x: jax.Array
