@@ -372,18 +372,19 @@ class HomogeneousKkt(kit.Claim[Setting]):
             u = path.margins[power, seed, MOMENTS[moment]]
             theta = path.late[place]
             slopes = path.slopes[place]
-            choices: dict[str, Kinks | None] = dict.fromkeys(residuals)
+            smooth = kkt_from_gradients(theta, u, slopes, DEGREE)
+            for residual in residuals.values():
+                residual[:, *place] = smooth.stationarity, smooth.complementarity
             if self.powers[power] == 1:
                 pull = np.exp(u.min() - u)
                 speed = float(np.linalg.norm(pull / pull.sum() @ slopes))
                 reach = STEPS_FROM_KINK * self.step / speed
                 pairs = self.reached(setting.x, theta, reach)
                 others = rng.permutation(pairs.ravel()).reshape(pairs.shape)
-                choices[""] = self.kinks(setting, theta, pairs)
-                choices["_others"] = self.kinks(setting, theta, others)
-            for suffix, kinks in choices.items():
-                kkt = kkt_from_gradients(theta, u, slopes, DEGREE, kinks)
-                residuals[suffix][:, *place] = kkt.stationarity, kkt.complementarity
+                for suffix, chosen in (("", pairs), ("_others", others)):
+                    kinks = self.kinks(setting, theta, chosen)
+                    kkt = kkt_from_gradients(theta, u, slopes, DEGREE, kinks)
+                    residuals[suffix][:, *place] = kkt.stationarity, kkt.complementarity
         return residuals
 
     def reached(self, x: Values, theta: Values, reach: float) -> Values:
