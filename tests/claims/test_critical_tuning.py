@@ -7,6 +7,7 @@ import pytest
 
 from steepest.claims.signals.critical_tuning.experiment import (
     Case,
+    draw_noise,
     located,
     perturbations,
     sample_grams,
@@ -23,7 +24,7 @@ INPUTS = np.array([[1.0, 0.0], [0.6, 0.9], [-0.4, 1.0]])
 def test_grams_are_those_of_networks_with_weights_and_of_the_library(name):
     """Means over networks, layer by layer, beside weight matrices that are really drawn."""
     case = Case(activation(name), 1.7, 0.1, INPUTS)
-    drawn = sample_grams(jax.random.key(0), case, (2000, 4, 40))
+    drawn = sample_grams(draw_noise(jax.random.key(0), 4, (2000, 3, 40)), case)
     theirs = of_library(jax.random.key(1), 2000, *case[:3], 40, 3, jnp.asarray(INPUTS))
     net = mlp((2, 40, 40, 40, 40, 1), name, c_w=1.7, c_b=0.1)
 

@@ -1,6 +1,6 @@
 """Inputs through random networks: the C_W that keeps small changes, moments by layer, and growth off criticality."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,45 +47,48 @@ def sample(
     for_critical, for_scans, for_off = kit.keys(key, 3)
     moments = []
     for case, seed in zip(critical, kit.keys(for_critical, len(critical)), strict=True):
-        shape = (sizes.networks, sizes.depth + 1, sizes.width)
+        shape = (sizes.networks, 2, sizes.width)
         # single precision is enough, and twice as fast, where nothing small is a difference of large numbers
-        pairs = sample_grams(seed, case, shape, np.float32)
+        noise = draw_noise(seed, sizes.depth + 1, shape, np.float32)
+        pairs = sample_grams(noise, case)
         moments.append(pairs[..., (0, 1, 0), (0, 1, 1)])  # K_αα, K_ββ, K_αβ
 
-    def changes(seed: kit.Key, scan: Scan, networks: int) -> np.ndarray:
+    def changes(noise: list[np.ndarray], scan: Scan) -> np.ndarray:
         """Return changes at each C_W, from the same random numbers."""
-        shape = (networks, sizes.layers + 1, sizes.width)
         points = zip(scan.c_w, scan.inputs, strict=True)
         cases = [Case(scan.activation, float(c_w), scan.c_b, inputs) for c_w, inputs in points]
-        return perturbations(np.stack([sample_grams(seed, case, shape) for case in cases]))
+        return perturbations(np.stack([sample_grams(noise, case) for case in cases]))
 
-    scanned = [changes(for_scans, scan, sizes.scan_networks) for scan in scans]
-    return np.stack(moments), scanned, changes(for_off, off, sizes.off_networks)
+    few = lambda key, networks: list(draw_noise(key, sizes.layers + 1, (networks, 3, sizes.width)))
+    for_all = few(for_scans, sizes.scan_networks)
+    scanned = [changes(for_all, scan) for scan in scans]
+    return np.stack(moments), scanned, changes(few(for_off, sizes.off_networks), off)
 
 
-def sample_grams(
-    key: kit.Key, case: Case, shape: tuple[int, int, int], dtype: Any = np.float64
-) -> np.ndarray:
+def draw_noise(
+    key: kit.Key, layers: int, shape: tuple[int, int, int], dtype: Any = np.float64
+) -> Iterator[np.ndarray]:
+    """Draw the noise of each layer, of shape ``(networks, m, width)``."""
+    rng = kit.numpy_generator(key)
+    return (rng.standard_normal(shape, dtype) for _ in range(layers))
+
+
+def sample_grams(noise: Iterable[np.ndarray], case: Case) -> np.ndarray:
     """Return covariances of the inputs in many networks, ``(networks, layers, m, m)``.
 
     Rows of Gaussian weights that are applied to known activations are Gaussian, so that no weights are needed: each
     layer is drawn from its law given the one below. In NumPy, as compiling takes longer than drawing.
 
     Args:
-        key: of the draws.
+        noise: of each layer, ``(networks, m, width)``.
         case: the initialization, and inputs ``(m, 2)``.
-        shape: networks, layers and width.
-        dtype: of the draws.
     """
-    networks, layers, width = shape
-    rng = kit.numpy_generator(key)
     sigma: Callable = kit.compiled(case.activation.function)
-    first = case.c_b + case.c_w / 2 * case.inputs @ case.inputs.T
-    covariance = np.broadcast_to(first, (networks, *first.shape))
+    covariance = (case.c_b + case.c_w / 2 * case.inputs @ case.inputs.T)[None]
     grams = []
-    for _ in range(layers):
-        noise = rng.standard_normal((networks, len(first), width), dtype)
-        z = triangular_root(covariance).astype(dtype) @ noise
+    for drawn in noise:
+        width = drawn.shape[-1]
+        z = triangular_root(covariance).astype(drawn.dtype) @ drawn
         grams.append(z @ z.swapaxes(1, 2) / width)
         active = np.asarray(sigma(z))
         covariance = case.c_b + case.c_w / width * (active @ active.swapaxes(1, 2))
