@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+from scipy.special import roots_legendre
 
 from steepest.nn.types import Values
 
@@ -48,7 +49,7 @@ def circle_error(m: int, cycles: int, lean: float) -> float:
         cycles: k, of the probability around it.
         lean: a, how far the probability is from a half at most, times two.
     """
-    nodes, weights = np.polynomial.legendre.leggauss(40 * (cycles + 8))
+    nodes, weights = roots_legendre(40 * (cycles + 8))
     r = (nodes + 1) / 4  # from zero to one half
     density = 2 * m * (1 - 2 * r) ** (m - 1) / 4
     alike = weights @ (density * np.cos(2 * np.pi * cycles * r))
