@@ -227,7 +227,6 @@ class NtkDepthToWidth(kit.Claim[jax.Array]):
         mean, log_ratio = self.moments(setting, map(even, self.depths))
         deep_mean, deep = self.moments(setting, map(even, self.deep))
         turns_mean, turns = self.moments(setting, map(in_turn, self.deep))
-        kernel = kit.compiled(lambda x: expected_ntk(x, self.kernel_depth))(jnp.eye(self.inputs))
         return kit.law(
             mean=("depth", mean),
             log_ratio=("depth", log_ratio),
@@ -240,8 +239,13 @@ class NtkDepthToWidth(kit.Claim[jax.Array]):
             deep_ratio=("deep", deep),
             turns_mean=("deep", turns_mean),
             turns_ratio=("deep", turns),
-            top=np.abs(kernel).sum(1).max(),
+            top=self.top(self.kernel_depth),
         )
+
+    def top(self, depth: int) -> Values:
+        """Return the largest absolute row sum of the mean kernel of orthogonal inputs, its λ_max."""
+        kernel = kit.compiled(lambda x: expected_ntk(x, depth))(np.eye(self.inputs))
+        return np.abs(kernel).sum(1).max()
 
     def moments(self, x: jax.Array, networks: Any) -> tuple[Values, Values]:
         """Return E Θ and log E Θ²/(E Θ)² for several choices of hidden widths, exactly."""
@@ -518,9 +522,7 @@ class NtkDepthToWidth(kit.Claim[jax.Array]):
                 "hidden_layer_more",
                 "L for L + 1 once more",
                 label="λ_max with one hidden layer more",
-                top=np.asarray(expected_ntk(jnp.eye(self.inputs), self.kernel_depth + 1))
-                .sum(1)
-                .max(),
+                top=self.top(self.kernel_depth + 1),
             ),
         ]
 
