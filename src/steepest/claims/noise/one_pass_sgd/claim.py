@@ -280,12 +280,13 @@ class OnePassSgd(kit.Claim[None]):
 
         The population risk is a mean over fresh inputs and, exactly, over the flips of their labels.
         """
-        signs = lambda *shape: self.scale * (2.0 * rng.integers(0, 2, shape, dtype=np.int8) - 1)
-        x = np.repeat(signs(self.seeds, -(-n // repeats), d), repeats, axis=1)[:, :n]
+        signs = lambda *shape: 2 * rng.integers(0, 2, shape, dtype=np.int8) - 1
+        rows = np.repeat(signs(self.seeds, -(-n // repeats), d), repeats, axis=1)[:, :n]
+        x = self.scale * rows
         clean = np.sign(x[..., 0])
         flips = np.where(rng.random(clean.shape) < self.flipped, -1, 1)[:, ::repeats]
         flips = np.repeat(flips, repeats, axis=1)[:, :n]
-        fresh = signs(self.seeds, self.test, d)
+        fresh = self.scale * signs(self.seeds, self.test, d)
         right = np.sign(fresh[..., 0])
         out: dict[str, Values] = {}
         for name, learn in (("sgd", sgd), ("eg", exponentiated)):

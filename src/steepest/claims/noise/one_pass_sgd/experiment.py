@@ -54,8 +54,9 @@ def exponentiated(x: Values, y: Values, radius: float) -> Values:
     theta = np.zeros((seeds, d))
     total = np.zeros((seeds, d))
     for t in range(n):
-        up = np.exp(theta - np.abs(theta).max(1, keepdims=True))
-        down = np.exp(-theta - np.abs(theta).max(1, keepdims=True))
+        largest = np.abs(theta).max(1, keepdims=True)
+        up = np.exp(theta - largest)
+        down = np.exp(-theta - largest)
         weights = radius * (up - down) / (up + down).sum(1, keepdims=True)
         total += weights
         wrong = y[:, t] * (x[:, t] * weights).sum(1) < 1
@@ -99,7 +100,8 @@ def hard_for_sgd(rng: np.random.Generator, seeds: int, n: int, d: int, told_by: 
     """
     bias = np.sqrt(d / told_by)
     places = rng.integers(0, d, (seeds, n))
-    x = np.sqrt(d) * (places[..., None] == np.arange(d))
+    x = np.zeros((seeds, n, d))
+    np.put_along_axis(x, places[..., None], np.sqrt(d), 2)
     signs = rng.choice([-1.0, 1.0], (seeds, d))
     y = np.take_along_axis(signs, places, 1) * _biased(rng, bias, (seeds, n))
     margins = np.sqrt(d) * signs * sgd(x, y, SMALL)
