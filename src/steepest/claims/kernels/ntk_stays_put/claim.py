@@ -171,8 +171,8 @@ class NtkStaysPut(kit.Claim[Setting]):
     def setting(self, key: kit.Key) -> Setting:
         for_signs, for_nets = jax.random.split(key)
         m = self.inputs
-        x = jnp.linalg.cholesky((1 - self.cosine) * jnp.eye(m) + self.cosine)  # rows of unit length
-        y = self.target * jax.random.rademacher(for_signs, (m,), float)
+        x = np.linalg.cholesky((1 - self.cosine) * np.eye(m) + self.cosine)  # rows of unit length
+        y = self.target * np.asarray(jax.random.rademacher(for_signs, (m,), float))
         sigma = activation(self.activation)
 
         def draw(key: kit.Key) -> tuple[list[tuple[jax.Array, jax.Array]], jax.Array]:
@@ -195,20 +195,24 @@ class NtkStaysPut(kit.Claim[Setting]):
 
     def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
         sigma = activation(self.activation)
-        grid = jnp.linspace(-20, 20, 8001)
-        second = jax.jvp(sigma.slope, (grid,), (jnp.ones_like(grid),))[1]
+
+        def steepest(grid: jax.Array) -> tuple[jax.Array, jax.Array]:
+            first, second = jax.jvp(sigma.slope, (grid,), (jnp.ones_like(grid),))
+            return jnp.abs(first).max(), jnp.abs(second).max()
+
+        first, second = kit.compiled(steepest)(np.linspace(-20, 20, 8001))
         ratio = (np.array(self.all)[:, None] / self.lemmas(setting).width).min(1)
         return [
             kit.assume(
                 "largest |σ'|",
-                float(jnp.abs(sigma.slope(grid)).max()),
+                float(first),
                 "<=",
                 1,
                 "choose another --activation",
             ),
             kit.assume(
                 "largest |σ''|",
-                float(jnp.abs(second).max()),
+                float(second),
                 "<=",
                 1,
                 "choose another --activation",
@@ -254,9 +258,10 @@ class NtkStaysPut(kit.Claim[Setting]):
         x = np.asarray(setting.x)
         farthest = []
         risks = []
-        for weights, outer in zip(setting.weights, setting.outer, strict=True):
-            signals = np.asarray(weights) @ x.T  # (seeds, n, m)
-            values, slopes = map(np.asarray, slope(signals))
+        signals = np.concatenate(setting.weights, 1) @ x.T  # (seeds, n of all widths, m)
+        ends = np.cumsum(self.all)[:-1]
+        parts = (np.split(np.asarray(array), ends, 1) for array in slope(signals))
+        for values, slopes, outer in zip(*parts, setting.outer, strict=True):
             a = np.asarray(outer)
             n = a.shape[1]
             residual = np.einsum("sk,skj->sj", a, values) / np.sqrt(n) - np.asarray(setting.y)
@@ -268,7 +273,7 @@ class NtkStaysPut(kit.Claim[Setting]):
                 along = vectors.T @ r
                 fading = -np.outer(self.times, rates) / self.inputs
                 gained = (-np.expm1(fading) / rates * along) @ vectors.T  # (times, m)
-                steps = np.einsum("kj,tj,jd->tkd", slopes_k, gained, x) / np.sqrt(n)
+                steps = slopes_k @ (gained[..., None] * x) / np.sqrt(n)  # (times, n, d)
                 of_seeds.append(np.linalg.norm(steps * signs_k[:, None], axis=2).max())
                 left.append(0.5 * ((np.exp(fading) * along) ** 2).mean(1))
             farthest.append(of_seeds)
