@@ -261,8 +261,8 @@ class ReluPathMoments(kit.Claim[None]):
     ) -> jax.Array:
         """Return second and fourth moments of derivatives by layers, ``(groups, depth + 1, 2)``."""
         sample = self.sample(key, law, self.width, hidden, networks)
-        both = jnp.stack([sample.squares, sample.fourths], axis=-1)
-        return both.reshape(self.groups, -1, len(hidden) + 1, 2).mean(1)
+        both = np.stack([sample.squares, sample.fourths], axis=-1)
+        return jnp.asarray(both.reshape(self.groups, -1, len(hidden) + 1, 2)).mean(1)
 
     def sample(
         self, key: kit.Key, law: str, width: int, hidden: tuple[int, ...], networks: int
