@@ -1,20 +1,27 @@
 """What holds for every test."""
 
 import os
+from importlib.metadata import version
 from pathlib import Path
 
 import jax
 import pytest
 
+from steepest.core.compiling import KNOWN
 from tests.contract import green
 
 # Programs that several tests, or several processes, compile are compiled once, and kept for the next run of the tests.
 CACHE = Path(__file__).parent.parent / ".cache" / "compiled"
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(CACHE))
-# Most tests compile for a second and compute for a moment; `.ci/nightly` compiles as users do.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+# Most tests compile for a second and compute for a moment: code is made as fast as it can be, by the generator of loops
+# that is quicker at it, in one piece for each program. An option that the compiler does not know would end the process.
+# `.ci/nightly` compiles as users do.
+FLAGS = ["--xla_backend_optimization_level=0"]
+if version("jaxlib").startswith(KNOWN):
+    FLAGS += ["--xla_cpu_use_fusion_emitters=false", "--xla_cpu_parallel_codegen_split_count=1"]
+os.environ.setdefault("XLA_FLAGS", " ".join(FLAGS))
 jax.config.update("jax_compilation_cache_dir", os.environ["JAX_COMPILATION_CACHE_DIR"])
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 
 @pytest.fixture(scope="module", autouse=True)
