@@ -174,6 +174,7 @@ class NtkStaysPut(kit.Claim[Setting]):
         x = np.linalg.cholesky((1 - self.cosine) * np.eye(m) + self.cosine)  # rows of unit length
         y = self.target * np.asarray(jax.random.rademacher(for_signs, (m,), float))
         sigma = activation(self.activation)
+        inputs, targets = jnp.asarray(x), jnp.asarray(y)
 
         def draw(key: kit.Key) -> tuple[list[tuple[jax.Array, jax.Array]], jax.Array]:
             nets = []
@@ -182,8 +183,8 @@ class NtkStaysPut(kit.Claim[Setting]):
             ):
                 w = jax.random.uniform(for_w, (n, m), minval=-1, maxval=1)
                 nets.append((w, jax.random.rademacher(for_a, (n,), float)))
-            kernels = jnp.stack([sampled_first_layer_kernel(sigma, x, *net) for net in nets])
-            risks = jnp.stack([_risk(sigma, w, a, x, y) for w, a in nets])
+            kernels = jnp.stack([sampled_first_layer_kernel(sigma, inputs, *net) for net in nets])
+            risks = jnp.stack([_risk(sigma, w, a, inputs, targets) for w, a in nets])
             return nets, jnp.stack([jnp.linalg.eigvalsh(kernels)[:, 0], risks])
 
         nets, numbers = kit.compiled(lambda seeds: jax.lax.map(draw, seeds))(
