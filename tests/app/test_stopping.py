@@ -180,6 +180,31 @@ def test_a_signal_is_not_lost_where_what_it_raises_is_swallowed(tmp_path, way, n
     assert [path for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_signal_while_a_command_begins_to_listen_is_said_once(tmp_path, number, code):
+    """What it raised went past the block that says that it has arrived, and was taken for lost behind the sentence."""
+    script = f"""
+import os, sys, threading
+start = threading.Thread.start
+
+def after_a_signal(thread):
+    threading.Thread.start = start
+    os.kill(os.getpid(), {int(number)})
+    start(thread)
+
+threading.Thread.start = after_a_signal
+from steepest.app.cli import main
+sys.exit(main())
+"""
+    words = [sys.executable, "-c", script, "run", "representer", "--preset", "tiny"]
+    ended = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stderr.count("stopped"), list(tmp_path.iterdir())) == (
+        code,
+        1,
+        [],
+    )
+
+
 def test_a_process_that_is_forked_off_is_stopped_by_itself(tmp_path):
     """A loader's worker that is terminated, as torch does at the end of an epoch, stops nobody else."""
     script = """

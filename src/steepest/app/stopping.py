@@ -100,6 +100,7 @@ def ended_in_order(to_the_end: bool = False) -> Iterator[None]:
     listener = threading.Thread(target=watch.listen, args=(frozenset(ours),), daemon=True)
     listener.start()
     try:
+        watch.begun = True
         yield
         if watch.raised is not None:  # it went on to its end although a signal had arrived
             _end(watch.code, watch.voice)
@@ -134,6 +135,7 @@ class _Watch:
         voice: standard error as it was at the start: a command may send its own elsewhere, and end there.
         raised: what was raised, for as long as it exists; None where nothing was.
         code: the exit code of the last signal.
+        begun: whether what is raised passes through the block that says that it has arrived.
         finished: whether the command has done its work, and only the process ends.
         over: whether no signal is ours any more.
     """
@@ -144,6 +146,7 @@ class _Watch:
         self.voice = _standard_error()
         self.raised: weakref.ref[Stopped] | None = None
         self.code = STOPPED
+        self.begun = False
         self.finished = False
         self.over = False
 
@@ -152,7 +155,7 @@ class _Watch:
         if self.raised is not None:  # it is stopping already
             return
         self.code = KINDS[number].code
-        if self.finished or _may_swallow(frame):
+        if not self.begun or self.finished or _may_swallow(frame):
             _end(self.code, self.voice)
         raise self._stop(number)  # a variable for it would keep it alive
 
