@@ -373,3 +373,32 @@ def test_what_another_program_signed_is_read_or_left_out(copied, data):
         warnings.simplefilter("ignore", Damaged)
         read_all(root)
         sweeps.work(sweeps.plan("plain-decay", AXES), root)
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("checks", 0, "predicted"), ""),
+        (("checks", 0, "name"), None),
+        (("checks", 0, "interval", "low"), []),
+        (("hypotheses", 0, "threshold"), "x"),
+        (("rivals", 0, "by"), [[]]),
+        (("controls", 0, "by"), "faster"),
+        (("says", 0, "checks"), [None]),
+        (("seconds",), ""),
+    ],
+)
+def test_a_signed_result_whose_fields_have_other_types_is_left_out(copied, place, value):
+    """Pages and lists would break off over each of them."""
+    root = copied()
+    path = next(iter(sorted(root.rglob("result.json"))))
+    record = json.loads(path.read_bytes())
+    part = record
+    for name in place[:-1]:
+        part = part[name]
+    part[place[-1]] = value
+    path.write_text(json.dumps(record))
+    sign(path)
+    with pytest.warns(Damaged):
+        stored = dict(Store(root))
+    assert path.parent not in stored
