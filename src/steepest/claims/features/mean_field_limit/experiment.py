@@ -7,9 +7,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 
 from steepest import kit
-from steepest.dynamics import flow
+from steepest.dynamics import descend, flow
 
 Networks = tuple[jax.Array, ...]
 """Neurons of one network of each width, (N, 2) each: together they compile once."""
@@ -96,36 +97,26 @@ def descend_at_rates(
     data: Setting,
     widths: Sequence[int],
     times: kit.Values,
-    rates: kit.Values,
+    rates: Sequence[float],
     *,
     drawn: bool,
 ) -> jax.Array:
-    """Descend from the start of the flow at every rate, with drawn examples or with all, (rates, times, …).
-
-    The rates are mapped over, with as many steps as each takes, so that one program serves all of them.
-    """
-    networks = draw_networks(key, widths)
-    marks = np.round(times / rates[:, None]).astype(int)
-
-    def at_rate(of: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
-        index, lr, until = of
-        for_draws = jax.random.fold_in(key, index)
-
-        def step(i: jax.Array, networks: Networks) -> Networks:
-            risk = partial(risk_of, data=data)
-            if drawn:
-                risk = partial(risk_of_draws, key=jax.random.fold_in(for_draws, i), data=data)
-            return jax.tree.map(lambda w, slope: w - lr * slope, networks, jax.grad(risk)(networks))
-
-        def advance(
-            carry: tuple[jax.Array, Networks], mark: jax.Array
-        ) -> tuple[tuple[jax.Array, Networks], jax.Array]:
-            networks = jax.lax.fori_loop(carry[0], mark, step, carry[1])
-            return (mark, networks), outputs_of(networks, data)
-
-        return jax.lax.scan(advance, (jnp.zeros_like(until[0]), networks), until)[1]
-
-    return jax.lax.map(at_rate, (np.arange(len(rates)), rates, marks))
+    """Descend from the start of the flow at every rate, with drawn examples or with all, (rates, times, …)."""
+    ends = []
+    for i, lr in enumerate(rates):
+        at = np.round(times / lr).astype(int)
+        path = descend(
+            partial(risk_of, data=data),
+            draw_networks(key, widths),
+            optax.sgd(lr),
+            int(at[-1]),
+            record=at,
+            observe={"outputs": partial(outputs_of, data=data)},
+            stochastic=partial(risk_of_draws, data=data) if drawn else None,
+            key=jax.random.fold_in(key, i),
+        )
+        ends.append(path.observed["outputs"])
+    return jnp.stack(ends)
 
 
 def train_all(
@@ -146,9 +137,7 @@ def train_all(
         powers = jnp.repeat(jnp.array([MEAN, KERNEL]), np.array([keys.size, len(keys)]))
         follow = lambda of: follow_flow(*of, data=data, widths=widths, times=readings)
         flows = over(follow, (jnp.concatenate([keys.ravel(), keys[:, 0]]), powers))
-        step = partial(
-            descend_at_rates, data=data, widths=widths, times=readings, rates=np.array(rates)
-        )
+        step = partial(descend_at_rates, data=data, widths=widths, times=readings, rates=rates)
         steps = over(partial(step, drawn=True), keys.ravel())
         whole = over(partial(step, drawn=False), keys[:, 0])
         return flows, steps, whole
