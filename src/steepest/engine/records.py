@@ -29,39 +29,15 @@ TEXTS = {
     "stamp": "experiment rivals judgement",
 }
 """What must be text in a stored result, for lists and pages."""
-JUDGED = (
-    "checks",
-    "hypotheses",
-    "run_conditions",
-    "rivals",
-    "controls",
-    "says",
-    "laws",
-    "resolutions",
-)
-"""Parts of a stored result that say what was judged, in objects whose fields have one type wherever they stand."""
-NUMBERS = frozenset(
-    ("predicted", "measured", "low", "high", "least", "most", "value", "threshold", "error")
-)
-WORDS = frozenset(
-    [
-        "id",
-        "name",
-        "kind",
-        "how",
-        "note",
-        "idle",
-        "law",
-        "axis",
-        "relation",
-        "clause",
-        "verdict",
-        "why",
-        "accepted",
-    ]
-)
-LISTED = frozenset(("by", "challenged_by", "axes", "also_passed_by"))
-"""Fields that are lists of words."""
+JUDGED = "checks hypotheses run_conditions rivals controls says laws resolutions"
+"""Parts of a stored result that say what was judged."""
+FIELDS = {
+    "number": "predicted measured low high least most value threshold error",
+    "word": "id name kind how note idle law axis relation clause verdict why accepted",
+    "words": "by challenged_by axes also_passed_by",
+}
+"""What fields of what was judged hold, by their names: each has one type wherever it stands."""
+TYPES = {name: kind for kind, names in FIELDS.items() for name in names.split()}
 
 
 class Damaged(UserWarning):
@@ -249,11 +225,13 @@ def check_record(record: Mapping[str, Any]) -> None:
     for name in ("params", "changes", "versions"):
         if not isinstance(record[name], Mapping):
             raise TypeError(f"{name} are no mapping")
-    _check_number("seconds", record["seconds"], missing=False)
-    for name in JUDGED:
+    if record["seconds"] is None:
+        raise TypeError("seconds are missing")
+    _check_type("seconds", record["seconds"], "number")
+    for name in JUDGED.split():
         _check_fields(record.get(name, ()))
     for clause in record.get("says", ()):
-        _check_words("checks", clause["checks"])
+        _check_type("checks", clause["checks"], "words")
 
 
 def _check_fields(value: Any) -> None:
@@ -261,25 +239,22 @@ def _check_fields(value: Any) -> None:
     for inner in value if isinstance(value, list) else ():
         _check_fields(inner)
     for name, inner in value.items() if isinstance(value, Mapping) else ():
-        if name in NUMBERS:
-            _check_number(name, inner)
-        elif name in WORDS:
-            _check_words(name, [inner])
-        elif name in LISTED:
-            _check_words(name, inner)
+        if name in TYPES:
+            _check_type(name, inner, TYPES[name])
         elif name != "where":  # coordinates on axes, which a claim calls as it likes
             _check_fields(inner)
 
 
-def _check_number(name: str, value: Any, missing: bool = True) -> None:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number and not (missing and value is None):
-        raise TypeError(f"{name} is no number")
-
-
-def _check_words(name: str, value: Any) -> None:
-    if not isinstance(value, list | tuple) or not all(isinstance(word, str) for word in value):
-        raise TypeError(f"{name} is no text")
+def _check_type(name: str, value: Any, kind: str) -> None:
+    """Refuse what is no number or null, no word, or no list of words."""
+    if kind == "number":
+        right = isinstance(value, int | float | None) and not isinstance(value, bool)
+    elif kind == "word":
+        right = isinstance(value, str)
+    else:
+        right = isinstance(value, list | tuple) and all(isinstance(word, str) for word in value)
+    if not right:
+        raise TypeError(f"{name}: expected {kind}, got {type(value).__name__}")
 
 
 def say_damage(folder: Path, trouble: BaseException) -> None:

@@ -100,7 +100,7 @@ def judge_laws(
 
 
 Failing = Callable[[Prediction], tuple[Mapping[str, Check], tuple[str, ...]]]
-"""From a wrong prediction to its checks by id, and to the ids of those that tell it from the claim's own."""
+"""From a wrong prediction to its checks by id, and to the ids of the checks that tell it from the claim's own."""
 
 
 def _failing(
@@ -153,7 +153,7 @@ def judge_sizes(
 
     Args:
         predicted: the claim's laws.
-        nulls: how they fared; those of their sizes say which laws the headline depends on.
+        nulls: how wrong laws fared; nulls of size say which laws the headline depends on.
         failing: judges a wrong prediction.
     """
     sizes = [null for null in nulls if not null.axis and null.headline]

@@ -19,7 +19,7 @@ VARIES = 0.1
 LARGER = 1.5
 """Factor of a law that is too large, and that by which another is too small."""
 ERRORS = (0.3, 0.2, 0.1)
-"""Relative errors of a law's size below that of a larger one, from large to small, that say what a judge notices."""
+"""Relative errors of a law's size, from large to small: with ``LARGER - 1`` the steps of a judge's resolution."""
 
 
 def mutants(claim: Any, predicted: Prediction) -> Iterator[tuple[Null, Prediction]]:
