@@ -76,7 +76,7 @@ class Decay(kit.Claim[Setting]):
         yield kit.rival("half", "a coin", p=law.p * 2)
 
     def controls(self, seen: xarray.Dataset):
-        yield kit.control("no_width", "nothing depends on width", y=seen.flat, success=seen.always)
+        yield kit.control("no width", "nothing depends on width", y=seen.flat, success=seen.always)
 
     def figure(self, law, seen, rivals):
         yield kit.curves(

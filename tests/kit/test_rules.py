@@ -816,7 +816,7 @@ def test_a_control_lies_along_the_axes_that_it_replaces():
     class Narrow(Decay):
         def controls(self, seen):
             yield kit.control(
-                "no_width",
+                "no width",
                 "nothing depends on width",
                 y=seen.flat.isel(width=0).drop_vars("width"),
                 success=seen.always.transpose("width", "start", "seed"),

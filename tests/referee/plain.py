@@ -41,7 +41,7 @@ class Plain(kit.Claim[None]):
         return [kit.rival("half", "a factor is forgotten", y=law.y / 2)]
 
     def controls(self, seen):
-        return [kit.control("no_width", "nothing depends on width", y=0 * seen.y + 0.03)]
+        return [kit.control("no width", "nothing depends on width", y=0 * seen.y + 0.03)]
 
     def figure(self, law, seen, rivals):
         return (kit.curves("It falls", law.y, seen.y, over="width"),)

@@ -92,12 +92,12 @@ class Template(kit.Claim[Setting]):
     def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
         """Name wrong theories that the same data must reject: the nearer they miss, the better."""
         flow = np.exp(-self.lr * self.curvature * law.step)
-        return [kit.rival("gradient_flow", "descent is its Euler discretization", ratio=flow)]
+        return [kit.rival("gradient flow", "descent is its Euler discretization", ratio=flow)]
 
     def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
         """Name worlds in which the law must not hold: the same judge must fail them."""
         why = "its curvature is another"
-        return [kit.control("steeper", why, label="a steeper quadratic", ratio=seen.steeper)]
+        return [kit.control("a steeper quadratic", why, id="steeper", ratio=seen.steeper)]
 
     def figure(
         self, law: xarray.Dataset, seen: xarray.Dataset, rivals: dict[str, xarray.Dataset]

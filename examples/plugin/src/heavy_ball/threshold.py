@@ -87,15 +87,15 @@ class HeavyBallThreshold(kit.Claim[jax.Array]):
     def rivals(self, setting: jax.Array, law: xarray.Dataset) -> list[kit.Rival]:
         return [
             kit.rival(
-                "plain",
+                "2/λ, as without momentum",
                 "momentum does not change where the minimum is",
-                label="2/λ, as without momentum",
+                id="plain",
                 threshold=2.0,
             ),
             kit.rival(
-                "effective_step",
+                "2(1 − β)/λ",
                 "momentum multiplies the step by 1/(1 − β)",
-                label="2(1 − β)/λ",
+                id="effective_step",
                 threshold=2 * (1 - law.momentum),
             ),
         ]
@@ -104,9 +104,9 @@ class HeavyBallThreshold(kit.Claim[jax.Array]):
         plain = seen.threshold.isel(momentum=0, drop=True)
         return [
             kit.control(
-                "without_momentum",
+                "descent without momentum",
                 "nothing carries the error on",
-                label="descent without momentum",
+                id="without_momentum",
                 threshold=plain,
             )
         ]

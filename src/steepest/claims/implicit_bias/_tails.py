@@ -172,15 +172,13 @@ def other_worlds(seen: xarray.Dataset) -> list[kit.Control]:
     """Return the controls: the loss with a power's tail, and networks of another depth."""
     return [
         kit.control(
-            "power_tail",
+            "the loss 1/(1 + u)",
             "its multipliers stay on examples off the margin",
-            label="the loss 1/(1 + u)",
             **{name: seen[f"{name}_tail"] for name in OF_BOTH},
         ),
         kit.control(
-            "other_depth",
+            "networks of another depth",
             "their norm is another",
-            label="networks of another depth",
             **{name: seen[name].roll(depth=1) for name in OF_BOTH},
         ),
     ]

@@ -14,7 +14,7 @@ Not tested here: with many data and many layers s tends to e^u, u = λ(Ae^(−u)
 exact integral with its limit and samples nothing; tests of the library do it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -176,12 +176,7 @@ class BayesianDeepLinear(kit.Claim[Setting]):
     )
     shared = {"claim.BayesianDeepLinear.off": "n_0 − P, the difference of two fields"}
     tiny = {"chains": 8, "sweeps": 200, "networks": 100, "groups": 3}
-    full = {
-        "layers": (1, 2, 4),
-        "widths": (18, 15, 15),
-        "sweeps": 2000,
-        "networks": 20_000,
-    }
+    full = {"layers": (1, 2, 4), "widths": (18, 15, 15), "sweeps": 2000, "networks": 20_000}
     out_of_scope = {"points": 20}
     point = BayesianDeepLinearPoint
 
@@ -198,7 +193,7 @@ class BayesianDeepLinear(kit.Claim[Setting]):
         """Return n_0 − P, the number of directions off the data's span."""
         return self.inputs - self.points
 
-    def axes(self) -> dict[str, Any]:
+    def axes(self):
         return {
             "kind": KINDS,
             "size": self.sizes,
@@ -219,55 +214,53 @@ class BayesianDeepLinear(kit.Claim[Setting]):
                 f"= {self.burn}; raise the sweeps"
             )
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         return draw_setting(key, self.inputs, self.points, self.sizes)
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         size = self.evidence_size
         # of s^(−P/2) e^(−PA/2s + PA/2), at s = A
         heaviest = self.evidence_points / 2 * (size - 1 - np.log(size))
         best = int(np.argmax(self.evidences()))
-        return [
-            kit.assume(
-                "data P",
-                self.points,
-                "<",
-                self.inputs,
-                "as many data as inputs leave at most one interpolant; lower --points",
-            ),
-            kit.assume(
-                "narrowest hidden layer",
-                min(map(min, self.architectures)),
-                ">",
-                self.points,
-                "no update moves s where layers are no wider than the data; raise --widths",
-            ),
-            kit.assume(
-                "least singular value of X",
-                min(data.conditioning for data in setting),
-                ">",
-                1e-6,
-                "X must have full rank",
-            ),
-            kit.assume(
-                "logarithm of the largest weight in the evidence",
-                heaviest,
-                "<=",
-                4,
-                "rare networks would decide; lower --evidence-size or --evidence-points",
-            ),
-            kit.assume(
-                "depths measured on either side of the best",
-                min(best, len(self.evidence_layers) - 1 - best),
-                ">",
-                0,
-                "the evidence turns outside of them; choose other --evidence-layers",
-            ),
-        ]
+        yield kit.assume(
+            "data P",
+            self.points,
+            "<",
+            self.inputs,
+            "as many data as inputs leave at most one interpolant; lower --points",
+        )
+        yield kit.assume(
+            "narrowest hidden layer",
+            min(map(min, self.architectures)),
+            ">",
+            self.points,
+            "no update moves s where layers are no wider than the data; raise --widths",
+        )
+        yield kit.assume(
+            "least singular value of X",
+            min(data.conditioning for data in setting),
+            ">",
+            1e-6,
+            "X must have full rank",
+        )
+        yield kit.assume(
+            "logarithm of the largest weight in the evidence",
+            heaviest,
+            "<=",
+            4,
+            "rare networks would decide; lower --evidence-size or --evidence-points",
+        )
+        yield kit.assume(
+            "depths measured on either side of the best",
+            min(best, len(self.evidence_layers) - 1 - best),
+            ">",
+            0,
+            "the evidence turns outside of them; choose other --evidence-layers",
+        )
 
     # ------------------------------------------------------------------------------------------------ theory
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         return kit.law(
             **self.of_networks(self.architectures, self.points),
             evidence=("layers", self.evidences()),
@@ -302,7 +295,7 @@ class BayesianDeepLinear(kit.Claim[Setting]):
 
     # -------------------------------------------------------------------------------------------- experiment
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         posterior = sample_posterior(
             setting,
@@ -323,28 +316,27 @@ class BayesianDeepLinear(kit.Claim[Setting]):
         )
         return kit.seen(**posterior, **prior, **evidence)
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
-        return [
-            kit.assume(
-                "sweeps not recorded over correlation time",
-                self.burn / observed["time"].max(),
-                ">",
-                5,
-                "raise --burn",
-            ),
-            kit.assume(
-                "largest ‖Xᵀθ − y‖/‖y‖",
-                observed["residual"].max(),
-                "<",
-                1e-9,
-                "networks must interpolate",
-            ),
-        ]
+    def run_conditions(self, observed):
+        yield kit.assume(
+            "sweeps not recorded over correlation time",
+            self.burn / observed["time"].max(),
+            ">",
+            5,
+            "raise --burn",
+        )
+        yield kit.assume(
+            "largest ‖Xᵀθ − y‖/‖y‖",
+            observed["residual"].max(),
+            "<",
+            1e-9,
+            "networks must interpolate",
+        )
 
     # ------------------------------------------------------------------------------------------- the verdict
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [*self.judge_posterior(law, seen), *self.judge_evidence(law, seen)]
+    def judge(self, law, seen):
+        yield from self.judge_posterior(law, seen)
+        yield from self.judge_evidence(law, seen)
 
     def judge_posterior(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
         """Compare moments of whole networks with the law, at all data and networks."""
@@ -391,8 +383,9 @@ class BayesianDeepLinear(kit.Claim[Setting]):
 
     # ------------------------------------------------------------------------- wrong theories, changed worlds
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
-        return [*self.rivals_of_layers(law), *self.rivals_of_posterior(law)]
+    def rivals(self, setting, law):
+        yield from self.rivals_of_layers(law)
+        yield from self.rivals_of_posterior(law)
 
     def rivals_of_layers(self, law: xarray.Dataset) -> list[kit.Rival]:
         """Return wrong theories of how the layers enter."""
@@ -402,29 +395,26 @@ class BayesianDeepLinear(kit.Claim[Setting]):
         limit = [self.limit_evidence_at(layers) for layers in self.evidence_layers]
         return [
             kit.rival(
-                "kernel",
+                "the kernel's posterior, s = 1",
                 "wide networks are Gaussian processes",
-                label="the kernel's posterior, s = 1",
+                id="kernel",
                 **self.of_networks(no_layers, self.points),
                 evidence=xarray.ones_like(law.evidence),
             ),
             kit.rival(
-                "one_layer_fewer",
+                "a hidden layer fewer",
                 "a network of L + 1 matrices has L − 1 inner ones",
-                label="a hidden layer fewer",
                 **self.of_networks(fewer, self.points),
                 evidence=("layers", self.evidences(fewer=1)),
             ),
             kit.rival(
-                "mean_width",
+                "the mean width in place of each layer's own",
                 "L/n with the mean width",
-                label="the mean width in place of each layer's own",
                 **self.of_networks(averaged, self.points),
             ),
             kit.rival(
-                "deeper_is_better",
+                "evidence of the limit, which grows with depth",
                 "it is so as P → ∞",
-                label="evidence of the limit, which grows with depth",
                 evidence=("layers", limit),
             ),
         ]
@@ -433,82 +423,66 @@ class BayesianDeepLinear(kit.Claim[Setting]):
         """Return wrong theories of the weight of s, and of θ given s."""
         return [
             kit.rival(
-                "one_gaussian",
+                "one Gaussian in place of a mixture",
                 "it has the right mean square",
-                label="one Gaussian in place of a mixture",
                 spread=xarray.full_like(law.spread, (self.off + 2) / self.off),
             ),
             kit.rival(
-                "normal_prediction",
+                "a normal law of each prediction",
                 "so the notes; it has the right variance",
-                label="a normal law of each prediction",
                 tails=xarray.full_like(law.tails, 3.0),
             ),
             kit.rival(
-                "one_length",
+                "θ_⊥ of one length, in any direction",
                 "a direction by chance, and ‖θ_⊥‖ that is nearly constant",
-                label="θ_⊥ of one length, in any direction",
                 tails=xarray.full_like(law.tails, 3 * self.off / (self.off + 2)),
             ),
             kit.rival(
-                "power_less",
+                "weight s^(−(P−1)/2)e^(−PA/2s)",
                 "a direction less is constrained",
-                label="weight s^(−(P−1)/2)e^(−PA/2s)",
                 **self.of_networks(self.architectures, self.points - 1),
             ),
             kit.rival(
-                "power_more",
+                "weight s^(−(P+1)/2)e^(−PA/2s)",
                 "a direction more is constrained",
-                label="weight s^(−(P+1)/2)e^(−PA/2s)",
                 **self.of_networks(self.architectures, self.points + 1),
             ),
             kit.rival(
-                "no_share",
+                "‖θ_⊥‖² without the factor 1 − α",
                 "the factor that the printed limit of infinite depth lacks, here at finite depth",
-                label="‖θ_⊥‖² without the factor 1 − α",
                 perp=law.scale,
             ),
         ]
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         on_all_data = lambda untaught: untaught.broadcast_like(seen.scale)
-        return [
-            kit.control(
-                "prior",
-                "they never saw the data",
-                label="networks of the prior",
-                scale=on_all_data(seen.prior_scale),
-                perp=on_all_data(seen.prior_perp),
-                spread=on_all_data(seen.prior_spread),
-                prediction=on_all_data(seen.prior_prediction),
-                tails=on_all_data(seen.prior_tails),
-            ),
-            kit.control(
-                "expected_size",
-                "depth has nothing to learn there, and each layer lowers the evidence",
-                label="evidence of data as large as the prior expects, A = 1",
-                evidence=seen.expected_evidence,
-            ),
-        ]
+        yield kit.control(
+            "networks of the prior",
+            "they never saw the data",
+            id="prior",
+            scale=on_all_data(seen.prior_scale),
+            perp=on_all_data(seen.prior_perp),
+            spread=on_all_data(seen.prior_spread),
+            prediction=on_all_data(seen.prior_prediction),
+            tails=on_all_data(seen.prior_tails),
+        )
+        yield kit.control(
+            "evidence of data as large as the prior expects, A = 1",
+            "depth has nothing to learn there, and each layer lowers the evidence",
+            evidence=seen.expected_evidence,
+        )
 
     # --------------------------------------------------------------------------------------------- the figure
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         layers = list(range(1, max(self.evidence_layers) + 1))
         effective = [self.points * sum(1 / n for n in widths) for widths in self.architectures]
-        return (
-            panel_of_depth(effective, law, seen),
-            panel_of_scale(self.architectures[0], self.points, self.sizes[0], seen),
-            panel_of_evidence(
-                f"Evidence has a best depth, P = n = {self.evidence_points}",
-                layers,
-                [
-                    theory.evidence_ratio(n, self.evidence_points, self.evidence_size)
-                    for n in layers
-                ],
-                [self.limit_evidence_at(n) for n in layers],
-                seen,
-            ),
+        yield panel_of_depth(effective, law, seen)
+        yield panel_of_scale(self.architectures[0], self.points, self.sizes[0], seen)
+        yield panel_of_evidence(
+            f"Evidence has a best depth, P = n = {self.evidence_points}",
+            layers,
+            [theory.evidence_ratio(n, self.evidence_points, self.evidence_size) for n in layers],
+            [self.limit_evidence_at(n) for n in layers],
+            seen,
         )

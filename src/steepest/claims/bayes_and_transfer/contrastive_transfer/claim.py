@@ -6,7 +6,6 @@ representations cannot be compared by their contrastive losses alone. With k neg
 mean classifier among k + 1 classes with ties.
 """
 
-from collections.abc import Mapping
 from itertools import pairwise
 from typing import Annotated, NamedTuple
 
@@ -98,9 +97,7 @@ class ContrastiveTransfer(kit.Claim[Setting]):
     lr: kit.Positive = kit.param(1.0, "step size")
     seeds: kit.Seeds = kit.param(4, "choices of images, matrices and triples")
     skew: kit.NonNegative = kit.param(
-        1.0,
-        "shares of the classes ∝ c^(−skew), beside equal ones",
-        scope=kit.between(0.5, 1.5),
+        1.0, "shares of the classes ∝ c^(−skew), beside equal ones", scope=kit.between(0.5, 1.5)
     )
     other_skew: float = kit.param(
         0.0, "how much more skewed the supervised pairs are; the theorem needs the same classes"
@@ -152,9 +149,7 @@ class ContrastiveTransfer(kit.Claim[Setting]):
     )
     history = (
         kit.Version(
-            1,
-            "scales to 5",
-            seeds="19 of 20 hold; one could not reject the charge without spread",
+            1, "scales to 5", seeds="19 of 20 hold; one could not reject the charge without spread"
         ),
         kit.Version(
             2,
@@ -217,7 +212,7 @@ class ContrastiveTransfer(kit.Claim[Setting]):
         start = self.ks.index(max(self.ks)) * len(self.amplitudes)
         return start + min(1, len(self.amplitudes) - 1), start + len(self.amplitudes) - 1
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {
             "shares": SHARES,
             "scale": self.small,
@@ -240,34 +235,32 @@ class ContrastiveTransfer(kit.Claim[Setting]):
                 f"blocks = {self.blocks}; try 1 2 4 8"
             )
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
         parts = [images_by_class(rng, self.per_class, HELD_OUT) for _ in range(self.seeds)]
         images, held = (np.stack(part) for part in zip(*parts, strict=True))
         columns = max(*self.ks, *self.trained_ks)
         return Setting(images, held, rng.standard_normal((self.seeds, PIXELS, columns)))
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         distance = np.abs(zipf(self.skew + self.other_skew) - zipf(self.skew)).max()
-        return [
-            kit.assume(
-                "largest difference of class shares between the stages",
-                distance,
-                "==",
-                0,
-                "the classes of the pairs must be those of the triples; let --other-skew be 0",
-            ),
-            kit.assume(
-                "largest of the small scales", max(self.small), "<=", 0.25, "an expansion in f"
-            ),
-            kit.assume(
-                "scales of random representations",
-                len(self.amplitudes),
-                ">=",
-                3,
-                "the second and the last are compared; give --amplitudes such as 0.5 2 4.5",
-            ),
-        ]
+        yield kit.assume(
+            "largest difference of class shares between the stages",
+            distance,
+            "==",
+            0,
+            "the classes of the pairs must be those of the triples; let --other-skew be 0",
+        )
+        yield kit.assume(
+            "largest of the small scales", max(self.small), "<=", 0.25, "an expansion in f"
+        )
+        yield kit.assume(
+            "scales of random representations",
+            len(self.amplitudes),
+            ">=",
+            3,
+            "the second and the last are compared; give --amplitudes such as 0.5 2 4.5",
+        )
 
     def weights(self, noise: Values) -> Values:
         """Return the matrices of the family, zero beyond their k columns, ``(family, seed, pixel, columns)``."""
@@ -280,7 +273,7 @@ class ContrastiveTransfer(kit.Claim[Setting]):
         features = np.einsum("scip,spk->scik", setting.images, unit)
         return [[leading_slack(f, shares) for f in features] for shares in self.shares]
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         totals = np.array([[slack.total for slack in row] for row in self.slacks(setting)])
         tau = np.array([pair_weights(shares).collision for shares in self.shares])
         of_blocks = totals[0][:, None] * BLOCK_SCALE**4
@@ -318,7 +311,7 @@ class ContrastiveTransfer(kit.Claim[Setting]):
         small = BLOCK_SCALE * self.middle**-0.5 * setting.noise[..., : self.middle]
         return np.einsum("scip,spk->scik", setting.images, small)
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         family = self.weights(setting.noise)
         of_pairs = np.stack([zipf(0.0), zipf(self.skew + self.other_skew)])
         shares = (np.stack(self.shares), of_pairs)
@@ -418,18 +411,16 @@ class ContrastiveTransfer(kit.Claim[Setting]):
         losses = jax.tree.map(lambda values: values.swapaxes(0, 1), parts[0])
         return losses, parts[1], parts[2], weights, risks
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
-        return [
-            kit.assume(
-                "random representations worse than zero by L_un",
-                int((observed["un"][..., 0] > 1).sum()),
-                ">=",
-                1,
-                "only these are competitors of zero; raise --amplitudes",
-            )
-        ]
+    def run_conditions(self, observed):
+        yield kit.assume(
+            "random representations worse than zero by L_un",
+            int((observed["un"][..., 0] > 1).sum()),
+            ">=",
+            1,
+            "only these are competitors of zero; raise --amplitudes",
+        )
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return what the bound and the spread leave, of all representations and of the small ones."""
 
         def left(prefix: str) -> tuple[xarray.DataArray, xarray.DataArray]:
@@ -473,55 +464,53 @@ class ContrastiveTransfer(kit.Claim[Setting]):
         weight = losses.collision / (1 - losses.collision)
         return (missing / (weight * losses.spread)).where(losses.un > 1, 0.0)
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         k = max(self.ks)
         scales = [self.family[place][1] for place in self.compared]
-        return [
-            kit.excluded(
-                "bound",
-                0.0,
-                seen.every_slack,
-                label="(L_un − τ)/(1 − τ) − L_sup of all representations",
-            ),
-            kit.follows(
-                "tight",
-                law.slack,
-                seen.slack,
-                0.03,  # the next order is of the scale's square, 0.01 at 0.2
-                over="shares scale",
-                each=True,
-                label="this slack from the spread alone, small representations",
-            ),
-            kit.follows(
-                "blocks",
-                law.blocks,
-                seen.blocks,
-                0.08,  # the interval is 0.03, the next order at this scale 0.02
-                label="slack of blocks",
-            ),
-            kit.follows(
-                "several",
-                law.several,
-                seen.several,
-                0.08,  # the interval is 0.03, the next order at this scale 0.02
-                over="negatives",
-                label="slack of k negatives, small representations",
-            ),
-            kit.excluded(
-                "several_bound",
-                0.0,
-                seen.left,
-                label="loss of k negatives less that of class means with ties, large representations",
-            ),
-            *self.judge_spread(law, seen),
-            kit.agrees(
-                "ranking",
-                abs(seen.order - law.ranking),
-                0.0,
-                label=f"sign of ΔL_sup ΔL_un, k = {k}, scale {scales[0]:g} to {scales[1]:g}, off −1",
-            ),
-            *self.judge_learned(seen),
-        ]
+        yield kit.excluded(
+            "bound",
+            0.0,
+            seen.every_slack,
+            label="(L_un − τ)/(1 − τ) − L_sup of all representations",
+        )
+        yield kit.follows(
+            "tight",
+            law.slack,
+            seen.slack,
+            0.03,  # the next order is of the scale's square, 0.01 at 0.2
+            over="shares scale",
+            each=True,
+            label="this slack from the spread alone, small representations",
+        )
+        yield kit.follows(
+            "blocks",
+            law.blocks,
+            seen.blocks,
+            0.08,  # the interval is 0.03, the next order at this scale 0.02
+            label="slack of blocks",
+        )
+        yield kit.follows(
+            "several",
+            law.several,
+            seen.several,
+            0.08,  # the interval is 0.03, the next order at this scale 0.02
+            over="negatives",
+            label="slack of k negatives, small representations",
+        )
+        yield kit.excluded(
+            "several_bound",
+            0.0,
+            seen.left,
+            label="loss of k negatives less that of class means with ties, large representations",
+        )
+        yield from self.judge_spread(law, seen)
+        yield kit.agrees(
+            "ranking",
+            abs(seen.order - law.ranking),
+            0.0,
+            label=f"sign of ΔL_sup ΔL_un, k = {k}, scale {scales[0]:g} to {scales[1]:g}, off −1",
+        )
+        yield from self.judge_learned(seen)
 
     def judge_spread(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
         """Judge what the spread bounds, and the constant of it that a competitor needs."""
@@ -561,48 +550,38 @@ class ContrastiveTransfer(kit.Claim[Setting]):
             ),
         ]
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
-        return [
-            kit.rival(
-                "no_factor",
-                "it subtracts what collisions cost",
-                label="L_sup ≤ L_un − τ",
-                factor=1.0,
-            ),
-            kit.rival(
-                "equal_shares",
-                "so it is for equal classes",
-                label="τ = 1/C for any shares",
-                offset=1 / CLASSES,
-                factor=CLASSES / (CLASSES - 1),
-            ),
-            *self.rivals_of_slack(setting, law),
-            *self.rivals_of_spread(),
-            kit.rival(
-                "each_negative",
-                "each of k negatives is a term of the loss",
-                label="slack of k negatives k times that of one",
-                several=law.several.isel(negatives=0, drop=True) * law.negatives,
-            ),
-            kit.rival(
-                "own_positives",
-                "each v_i has the variance of two examples",
-                label="slack as if each negative had a positive of its own",
-                several=("seed negatives", self.several_slack(setting, shared=False)),
-            ),
-            kit.rival(
-                "ranks",
-                "low L_un means low L_sup",
-                label="L_un ranks representations by L_sup",
-                ranking=1.0,
-            ),
-            kit.rival(
-                "root_blocks",
-                "averages fluctuate like b^−½",
-                label="slack of blocks ∝ b^−½",
-                blocks=law.blocks * np.sqrt(law.block),
-            ),
-        ]
+    def rivals(self, setting, law):
+        yield kit.rival("L_sup ≤ L_un − τ", "it subtracts what collisions cost", factor=1.0)
+        yield kit.rival(
+            "τ = 1/C for any shares",
+            "so it is for equal classes",
+            offset=1 / CLASSES,
+            factor=CLASSES / (CLASSES - 1),
+        )
+        yield from self.rivals_of_slack(setting, law)
+        yield from self.rivals_of_spread()
+        yield kit.rival(
+            "slack of k negatives k times that of one",
+            "each of k negatives is a term of the loss",
+            several=law.several.isel(negatives=0, drop=True) * law.negatives,
+        )
+        yield kit.rival(
+            "slack as if each negative had a positive of its own",
+            "each v_i has the variance of two examples",
+            several=("seed negatives", self.several_slack(setting, shared=False)),
+        )
+        yield kit.rival(
+            "L_un ranks representations by L_sup",
+            "low L_un means low L_sup",
+            id="ranks",
+            ranking=1.0,
+        )
+        yield kit.rival(
+            "slack of blocks ∝ b^−½",
+            "averages fluctuate like b^−½",
+            id="root_blocks",
+            blocks=law.blocks * np.sqrt(law.block),
+        )
 
     def rivals_of_slack(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
         """Return wrong theories of the slack of small representations."""
@@ -614,21 +593,19 @@ class ContrastiveTransfer(kit.Claim[Setting]):
 
         return [
             kit.rival(
-                "negatives_only",
+                "slack without the positives' spread",
                 "the mean stands for the positive",
-                label="slack without the positives' spread",
+                id="negatives_only",
                 slack=without("positives"),
             ),
             kit.rival(
-                "no_collisions",
+                "slack without the pairs within a class",
                 "negatives are said to be of other classes",
-                label="slack without the pairs within a class",
                 slack=without("same"),
             ),
             kit.rival(
-                "second_order",
+                "slack ∝ scale²",
                 "losses change to second order",
-                label="slack ∝ scale²",
                 slack=law.slack * (law.scale[1] / law.scale) ** 2,
             ),
         ]
@@ -638,115 +615,91 @@ class ContrastiveTransfer(kit.Claim[Setting]):
         two_point = 1 / (2 * np.log(2))
         return [
             kit.rival(
-                "two_points",
+                "constant of spread 1/(2 log 2)",
                 "two values of equal weight have it",
-                label="constant of spread 1/(2 log 2)",
                 accepted="digits and random W are far from the sharp case; the constant is proved",
                 constant=two_point,
                 charge_constant=two_point,
             ),
+            kit.rival("L^= is one", "collisions cost one bit", constant=0.0),
             kit.rival(
-                "no_constant",
-                "collisions cost one bit",
-                label="L^= is one",
-                constant=0.0,
-            ),
-            kit.rival(
-                "dream",
+                "L_sup(f̂) ≤ L_sup(f) for every f",
                 "the talk's dream result with constant one",
-                label="L_sup(f̂) ≤ L_sup(f) for every f",
                 charge=("term", [0.0, 1.0]),
                 charge_constant=0.0,
             ),
             kit.rival(
-                "no_spread",
-                "f̂ has the least loss",
-                label="L_sup(f̂) ≤ L^≠(f), without the spread",
-                charge_constant=0.0,
+                "L_sup(f̂) ≤ L^≠(f), without the spread", "f̂ has the least loss", charge_constant=0.0
             ),
         ]
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         one_label = seen.accuracy.copy()
         one_label[..., 1] = one_label[..., 0]
-        return [
-            kit.control(
-                "other_classes",
-                "as printed; nothing collides, so that there is no τ to subtract",
-                label="negatives of other classes alone",
-                un=seen.different,
-                trained_un=seen.trained_different,
-                several=seen.several_without_own,
-                left=seen.left_without_own,
-            ),
-            kit.control(
-                "other_pairs",
-                "the classes of the pairs are not those of the triples",
-                label="supervised pairs of skewed classes for those of equal ones, and so on",
-                supervised=(seen.supervised.dims, seen.supervised.values[..., ::-1]),
-            ),
-            kit.control(
-                "one_label",
-                "one image is no mean",
-                label="one label in place of five",
-                accuracy=one_label,
-            ),
-            kit.control(
-                "random",
-                "it was not trained",
-                label="a random matrix in place of the trained one",
-                **{f"trained_{name}": seen[f"random_{name}"] for name in LOSSES},
-            ),
-            kit.control(
-                "single",
-                "one positive and one negative are no block",
-                label="blocks of one, whatever their size",
-                blocks=seen.blocks.isel(block=0, drop=True),
-            ),
-        ]
+        yield kit.control(
+            "negatives of other classes alone",
+            "as printed; nothing collides, so that there is no τ to subtract",
+            un=seen.different,
+            trained_un=seen.trained_different,
+            several=seen.several_without_own,
+            left=seen.left_without_own,
+        )
+        yield kit.control(
+            "supervised pairs of skewed classes for those of equal ones, and so on",
+            "the classes of the pairs are not those of the triples",
+            supervised=(seen.supervised.dims, seen.supervised.values[..., ::-1]),
+        )
+        yield kit.control("one label in place of five", "one image is no mean", accuracy=one_label)
+        yield kit.control(
+            "a random matrix in place of the trained one",
+            "it was not trained",
+            id="random",
+            **{f"trained_{name}": seen[f"random_{name}"] for name in LOSSES},
+        )
+        yield kit.control(
+            "blocks of one, whatever their size",
+            "one positive and one negative are no block",
+            blocks=seen.blocks.isel(block=0, drop=True),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         accuracy = seen.accuracy.mean("seed").values
-        return (
-            self.bound_panel(law, seen),
-            kit.curves(
-                "The slack is the spread within classes",
-                law.slack,
-                seen.slack,
-                over="scale",
-                by="shares",
-                x="scale of f",
-                y="(L_un − τ)/(1 − τ) − L_sup",
-                name="{} classes",
-                rivals={"negatives' spread alone": rivals["negatives_only"].slack.isel(shares=0)}
-                if rivals
-                else {},
-                log="xy",
+        yield self.bound_panel(law, seen)
+        yield kit.curves(
+            "The slack is the spread within classes",
+            law.slack,
+            seen.slack,
+            over="scale",
+            by="shares",
+            x="scale of f",
+            y="(L_un − τ)/(1 − τ) − L_sup",
+            name="{} classes",
+            rivals={"negatives' spread alone": rivals["negatives_only"].slack.isel(shares=0)}
+            if rivals
+            else {},
+            log="xy",
+        )
+        yield kit.curves(
+            "Blocks divide the slack",
+            law.blocks,
+            seen.blocks,
+            over="block",
+            x="size of blocks b",
+            y="(L_block − τ)/(1 − τ) − L_sup",
+            rivals={"1/√b": rivals["root_blocks"].blocks} if rivals else {},
+            log="xy",
+        )
+        yield kit.panel(
+            "Five labels a class do nearly as well as all",
+            "labels of each class",
+            "accuracy on pairs, held out",
+            *(
+                kit.observed_curve(
+                    [1, FEW, HELD_OUT], accuracy[i], f"trained, k = {k}", shade=0.6 * i
+                )
+                for i, k in enumerate(self.trained_ks)
             ),
-            kit.curves(
-                "Blocks divide the slack",
-                law.blocks,
-                seen.blocks,
-                over="block",
-                x="size of blocks b",
-                y="(L_block − τ)/(1 − τ) − L_sup",
-                rivals={"1/√b": rivals["root_blocks"].blocks} if rivals else {},
-                log="xy",
-            ),
-            kit.panel(
-                "Five labels a class do nearly as well as all",
-                "labels of each class",
-                "accuracy on pairs, held out",
-                *(
-                    kit.observed_curve(
-                        [1, FEW, HELD_OUT], accuracy[i], f"trained, k = {k}", shade=0.6 * i
-                    )
-                    for i, k in enumerate(self.trained_ks)
-                ),
-                log="x",
-            ),
+            log="x",
         )
 
     def bound_panel(self, law: xarray.Dataset, seen: xarray.Dataset) -> kit.Panel:

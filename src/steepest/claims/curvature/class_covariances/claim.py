@@ -31,9 +31,7 @@ class ClassCovariances(kit.Claim[Setting]):
     """ReLU networks on the digits, cross-entropy with weight decay, trained past zero error."""
 
     classes: Annotated[int, kit.Within(3, 10)] = kit.param(
-        10,
-        "C",
-        scope=kit.between(7, 10, "with five the features rise less than networks differ"),
+        10, "C", scope=kit.between(7, 10, "with five the features rise less than networks differ")
     )
     seeds: kit.Seeds = kit.param(8, "independent networks, each with images of its own")
     n: Annotated[int, kit.Within(30, 450)] = kit.param(300, "images", scope=kit.between(250, 400))
@@ -124,7 +122,7 @@ class ClassCovariances(kit.Claim[Setting]):
     full = {"seeds": 10, "n": 450, "width": 64, "steps": 3000}
     out_of_scope = {"steps": 5, "seeds": 3}
 
-    def axes(self) -> dict[str, tuple[str, ...]]:
+    def axes(self):
         return {
             "what": KINDS,
             "layer": tuple(f"layer {k + 1}" for k in range(self.depth)),
@@ -133,11 +131,11 @@ class ClassCovariances(kit.Claim[Setting]):
             "part": PARTS,
         }
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         training = Training(self.width, self.depth, self.lr, self.decay, self.batch, self.steps)
         return Setting(training, lanes(key, (self.classes,), self.seeds, self.n))
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         return kit.law(
             share=("what", [1.0, 1.0]),  # of the outliers of the last layer
             by_depth=("layer", np.arange(self.depth)),  # places in an order
@@ -146,7 +144,7 @@ class ClassCovariances(kit.Claim[Setting]):
             carried=("group part", np.eye(2)),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         training, all_lanes = setting
         weights, _, error = training(all_lanes, np.array([0, self.steps]))
 
@@ -241,11 +239,11 @@ class ClassCovariances(kit.Claim[Setting]):
             [explained(features, features[:1], top), explained(errors, errors[:2], top)]
         )
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         largest = observed["error"].max()
-        return [kit.assume("largest training error", largest, "<=", 0.01, "choose more --steps")]
+        yield kit.assume("largest training error", largest, "<=", 0.01, "choose more --steps")
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> dict[str, xarray.DataArray]:
+    def derive(self, law, seen):
         shares = {f"of_{kind}": seen.end.sel(what=kind, drop=True) for kind in KINDS}
         if "start" not in seen:
             return shares
@@ -254,7 +252,7 @@ class ClassCovariances(kit.Claim[Setting]):
         gain = xarray.concat([xarray.zeros_like(least), least], "moment")
         return {**shares, "gain": gain.assign_coords(moment=law.moment)}
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         checks = [
             kit.follows(
                 "last_layer",
@@ -296,75 +294,64 @@ class ClassCovariances(kit.Claim[Setting]):
             )
         return checks
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
-        return [
-            kit.rival(
-                "any_grouping",
-                "there are C means, too",
-                label="any grouping of the images would do",
-                share=(self.classes - 1) / (self.n - 1),
-            ),
-            kit.rival(
-                "early_layers",
-                "they are next to the images",
-                label="early layers see classes best",
-                by_depth=("layer", law.by_depth.values[::-1]),
-            ),
-            kit.rival(
-                "given",
-                "random layers keep the classes that the images have",
-                label="class means carry as much in an untrained network",
-                by_training=xarray.zeros_like(law.by_training),
-            ),
-            kit.rival(
-                "largest_of_classes",
-                "outliers are those of class means",
-                label="class means carry the largest eigenvalue as well",
-                carried=("group part", [[0.0, 1.0], [0.0, 1.0]]),
-            ),
-            kit.rival(
-                "orthogonal_means",
-                "class means end orthogonal and equally long, and then C eigenvalues are equal",
-                label="the common mean has one part in C of each",
-                carried=("group part", [[1 / self.classes, 1 - 1 / self.classes]] * 2),
-            ),
-        ]
+    def rivals(self, setting, law):
+        yield kit.rival(
+            "any grouping of the images would do",
+            "there are C means, too",
+            id="any_grouping",
+            share=(self.classes - 1) / (self.n - 1),
+        )
+        yield kit.rival(
+            "early layers see classes best",
+            "they are next to the images",
+            id="early_layers",
+            by_depth=("layer", law.by_depth.values[::-1]),
+        )
+        yield kit.rival(
+            "class means carry as much in an untrained network",
+            "random layers keep the classes that the images have",
+            by_training=xarray.zeros_like(law.by_training),
+        )
+        yield kit.rival(
+            "class means carry the largest eigenvalue as well",
+            "outliers are those of class means",
+            carried=("group part", [[0.0, 1.0], [0.0, 1.0]]),
+        )
+        yield kit.rival(
+            "the common mean has one part in C of each",
+            "class means end orthogonal and equally long, and then C eigenvalues are equal",
+            carried=("group part", [[1 / self.classes, 1 - 1 / self.classes]] * 2),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
+    def controls(self, seen):
+        yield kit.control(
+            "as at the start",
+            "nothing has been learned",
+            id="start",
+            end=seen.start,
+            **renamed(seen, "carried_at_start"),
+        )
+        yield self.random_classes(seen)
+        yield from (
             kit.control(
-                "start",
-                "nothing has been learned",
-                label="as at the start",
-                end=seen.start,
-                **renamed(seen, "carried_at_start"),
-            ),
-            self.random_classes(seen),
-            *(
-                kit.control(
-                    "before_rectifier",
-                    "the images are centred, and what is linear in them has no mean",
-                    label="layers before their rectifiers",
-                    **carried_before,
-                )
-                for carried_before in [renamed(seen, "carried_before")]
-                if carried_before
-            ),
-        ]
+                "layers before their rectifiers",
+                "the images are centred, and what is linear in them has no mean",
+                **carried_before,
+            )
+            for carried_before in [renamed(seen, "carried_before")]
+            if carried_before
+        )
 
     def random_classes(self, seen: xarray.Dataset) -> kit.Control:
         """Return the control of shuffled classes."""
         return kit.control(
-            "random_classes",
+            "random classes",
             "their means are not those of classes",
-            label="random classes",
             end=seen.random,
             **renamed(seen, "carried_of_random"),
         )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: object
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         layer = np.arange(1, self.depth + 1)
         worlds = (("end", "trained"), ("start", "at the start"), ("random", "random classes"))
         titles = ("Class means make the outliers of features …", "… and of backpropagated errors")
@@ -387,11 +374,9 @@ class ClassCovariances(kit.Claim[Setting]):
             kit.observed_curve(rank, np.maximum(seen[k], 1e-12), name, shade=shade)
             for k, name, shade in both
         ]
-        return (
-            *shares,
-            kit.panel(
-                "Features, last layer", "rank", "eigenvalue", *last, log="y", ylim=(1e-6, None)
-            ),
+        yield from shares
+        yield kit.panel(
+            "Features, last layer", "rank", "eigenvalue", *last, log="y", ylim=(1e-6, None)
         )
 
 

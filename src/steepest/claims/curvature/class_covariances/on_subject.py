@@ -26,12 +26,7 @@ from steepest.claims.curvature.class_covariances.claim import KINDS, ClassCovari
 from steepest.core.errors import UserError
 from steepest.kit.subjects import Cost, Networks, OnSubject, Plainly, kept_rivals, retitled
 from steepest.measurement.adapters import Subject
-from steepest.measurement.quantities import (
-    error_rows,
-    explained_of_rows,
-    feature_rows,
-    softmax,
-)
+from steepest.measurement.quantities import error_rows, explained_of_rows, feature_rows, softmax
 
 LARGEST = 5e8  # numbers that the errors of all layers have together: 2 GB in single precision
 
@@ -206,9 +201,9 @@ class CovariancesOnSubject(OnSubject, ClassCovariances):
         if "start" in seen:
             return super().controls(seen)
         backwards = kit.control(
-            "backwards",
+            "the network's layers, the last first",
             "its first layer has the least of the classes",
-            label="the network's layers, the last first",
+            id="backwards",
             end=(seen.end.dims, seen.end.values[..., ::-1]),
         )
         return [self.random_classes(seen), backwards]

@@ -172,7 +172,7 @@ class HessianOutliers(kit.Claim[Setting]):
     full = {"classes": (4, 5, 6, 10), "seeds": 30, "width": 48, "steps": 3000}
     out_of_scope = {"classes": (4, 6), "seeds": 6, "steps": 60, "lr": 1e-4}
 
-    def axes(self) -> dict[str, tuple]:
+    def axes(self):
         return {
             "classes": self.classes,
             "pair": ("start to a sixth", "a sixth to a third"),
@@ -191,24 +191,22 @@ class HessianOutliers(kit.Claim[Setting]):
         if not all(2 <= c <= 10 for c in self.classes):
             raise kit.UserError(f"classes must be from 2 to 10, got {self.classes}; try 4 6 10")
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         training = Training(self.width, self.depth, self.lr, self.decay, self.batch, self.steps)
         return Setting(training, lanes(key, self.classes, self.seeds, self.n))
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         fewest = min(self.classes)
-        return [
-            kit.assume("fewest classes", fewest, ">=", 4, "choose larger --classes"),
-            kit.assume(
-                "most classes",
-                max(self.classes),
-                ">=",
-                10,
-                "with fewer the gradient is elsewhere too: end --classes with 10",
-            ),
-        ]
+        yield kit.assume("fewest classes", fewest, ">=", 4, "choose larger --classes")
+        yield kit.assume(
+            "most classes",
+            max(self.classes),
+            ">=",
+            10,
+            "with fewer the gradient is elsewhere too: end --classes with 10",
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         return kit.law(
             leading=("classes", np.array(self.classes) - 1),
             gradient=1.0,
@@ -218,13 +216,13 @@ class HessianOutliers(kit.Claim[Setting]):
             edge=("looked", [2, 1, 0]),  # places in an order
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         return look(setting, key, self.classes, self.steps)
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         return trained_and_resolved(observed["error"], observed["residual"])
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> dict[str, xarray.DataArray]:
+    def derive(self, law, seen):
         c = seen.classes
         # half of the share that a feature common to all classes would have
         carries = seen.class_share > c / (4 * (c - 1))
@@ -242,149 +240,125 @@ class HessianOutliers(kit.Claim[Setting]):
             "of_few_and_many": ends.assign_coords(number=law.number),
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.share(
-                "leading",
-                xarray.ones_like(law.leading),
-                seen.as_many,
-                1 - MOST,
-                label="networks with C − 1 leading eigenvectors that carry class means",
-            ),
-            kit.follows(
-                "gradient_share",
-                law.gradient,
-                seen.at_a_third.isel(classes=-1),
-                (0.8, 1.2),
-                label=f"gradient in the top space, C = {max(self.classes)}",
-            ),
-            kit.ranks(
-                "gradient_leaves",
-                law.leaves,
-                seen.gain,
-                over="steps_are",
-                label="more of it there while steps are large, by that C for which it is least",
-            ),
-            kit.ranks(
-                "more_classes",
-                law.by_classes,
-                seen.of_few_and_many,
-                over="number",
-                label="more of it there with the most classes than with the fewest",
-            ),
-            kit.follows(
-                "overlap",
-                law.overlap,
-                seen.overlap,
-                0.25,  # less than half, then more than half
-                over="classes pair",
-                absolute=True,
-                label="overlap of neighbouring top spaces",
-            ),
-            kit.excluded(
-                "left_edge",
-                0.0,
-                -seen.lowest,
-                label="−λ_min/λ_max of every network at every moment",
-            ),
-            kit.ranks(
-                "edge_rises",
-                law.edge,
-                -seen.lowest,
-                over="looked",
-                label="−λ_min/λ_max, the later the smaller",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.share(
+            "leading",
+            xarray.ones_like(law.leading),
+            seen.as_many,
+            1 - MOST,
+            label="networks with C − 1 leading eigenvectors that carry class means",
+        )
+        yield kit.follows(
+            "gradient_share",
+            law.gradient,
+            seen.at_a_third.isel(classes=-1),
+            (0.8, 1.2),
+            label=f"gradient in the top space, C = {max(self.classes)}",
+        )
+        yield kit.ranks(
+            "gradient_leaves",
+            law.leaves,
+            seen.gain,
+            over="steps_are",
+            label="more of it there while steps are large, by that C for which it is least",
+        )
+        yield kit.ranks(
+            "more_classes",
+            law.by_classes,
+            seen.of_few_and_many,
+            over="number",
+            label="more of it there with the most classes than with the fewest",
+        )
+        yield kit.follows(
+            "overlap",
+            law.overlap,
+            seen.overlap,
+            0.25,  # less than half, then more than half
+            over="classes pair",
+            absolute=True,
+            label="overlap of neighbouring top spaces",
+        )
+        yield kit.excluded(
+            "left_edge", 0.0, -seen.lowest, label="−λ_min/λ_max of every network at every moment"
+        )
+        yield kit.ranks(
+            "edge_rises",
+            law.edge,
+            -seen.lowest,
+            over="looked",
+            label="−λ_min/λ_max, the later the smaller",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         shapes = jax.eval_shape(setting.training.net.init, jax.random.key(0))
-        return [
-            kit.rival(
-                "one_a_class",
-                "so the notes: about as many as classes",
-                label="as many leading eigenvectors as classes",
-                leading=law.leading + 1,
-            ),
-            kit.rival(
-                "same_count",
-                "they are the network's",
-                label="as many leading eigenvectors whatever the classes",
-                leading=xarray.full_like(law.leading, max(self.classes) - 1),
-            ),
-            kit.rival(
-                "gradient_anywhere",
-                "C of p directions are few",
-                label="the gradient lies anywhere",
-                gradient=max(self.classes) / count(shapes),
-            ),
-            kit.rival(
-                "whatever_classes",
-                "so Gur-Ari et al.: after a short time the gradient is there",
-                label="as much of the gradient whatever the classes",
-                by_classes=xarray.zeros_like(law.by_classes),
-            ),
-            kit.rival(
-                "to_the_end",
-                "so Gur-Ari et al., where it stays there to the end",
-                label="as much of the gradient with small steps",
-                leaves=xarray.zeros_like(law.leaves),
-            ),
-            kit.rival(
-                "unsettled",
-                "the longer the path the farther the spaces",
-                label="the top space turns more later",
-                overlap=1 - law.overlap,
-            ),
-            kit.rival(
-                "gets_negative",
-                "as the notes say",
-                label="the lower end becomes negative by training",
-                edge=2 - law.edge,
-            ),
-        ]
+        yield kit.rival(
+            "as many leading eigenvectors as classes",
+            "so the notes: about as many as classes",
+            id="one_a_class",
+            leading=law.leading + 1,
+        )
+        yield kit.rival(
+            "as many leading eigenvectors whatever the classes",
+            "they are the network's",
+            leading=xarray.full_like(law.leading, max(self.classes) - 1),
+        )
+        yield kit.rival(
+            "the gradient lies anywhere",
+            "C of p directions are few",
+            gradient=max(self.classes) / count(shapes),
+        )
+        yield kit.rival(
+            "as much of the gradient whatever the classes",
+            "so Gur-Ari et al.: after a short time the gradient is there",
+            by_classes=xarray.zeros_like(law.by_classes),
+        )
+        yield kit.rival(
+            "as much of the gradient with small steps",
+            "so Gur-Ari et al., where it stays there to the end",
+            leaves=xarray.zeros_like(law.leaves),
+        )
+        yield kit.rival(
+            "the top space turns more later",
+            "the longer the path the farther the spaces",
+            overlap=1 - law.overlap,
+        )
+        yield kit.rival(
+            "the lower end becomes negative by training", "as the notes say", edge=2 - law.edge
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         first_pair = seen.pair == seen.pair[0]
-        return [
-            kit.control(
-                "random_groups",
-                "their means are not those of classes",
-                label="random groups of images in place of classes",
-                class_share=seen.random_share,
-            ),
-            kit.control(
-                "small_steps",
-                "small steps let the sharp directions settle",
-                label="the gradient at the end, where steps are small",
-                share=seen.share.isel(moment=[0, 1, END, END]),
-            ),
-            kit.control(
-                "few_classes",
-                "few classes leave more of the gradient elsewhere",
-                label="the gradients of networks with the fewest classes for every C",
-                share=seen.share.isel(classes=[0] * seen.sizes["classes"]),
-            ),
-            kit.control(
-                "other_network",
-                "its weights have settled elsewhere",
-                label="the top space of another network",
-                overlap=seen.overlap.where(first_pair, seen.other_network),
-            ),
-            kit.control(
-                "convex_part",
-                "it has no negative curvature",
-                label="the Gauss–Newton matrix along the same eigenvectors",
-                lowest=seen.lowest_of_convex,
-            ),
-            kit.control(
-                "untrained",
-                "nothing has been fitted",
-                label="the lower end at the start at every moment",
-                lowest=seen.lowest.isel(looked=[0, 0, 0]).assign_coords(looked=seen.looked),
-            ),
-        ]
+        yield kit.control(
+            "random groups of images in place of classes",
+            "their means are not those of classes",
+            class_share=seen.random_share,
+        )
+        yield kit.control(
+            "the gradient at the end, where steps are small",
+            "small steps let the sharp directions settle",
+            share=seen.share.isel(moment=[0, 1, END, END]),
+        )
+        yield kit.control(
+            "the gradients of networks with the fewest classes for every C",
+            "few classes leave more of the gradient elsewhere",
+            share=seen.share.isel(classes=[0] * seen.sizes["classes"]),
+        )
+        yield kit.control(
+            "the top space of another network",
+            "its weights have settled elsewhere",
+            id="other_network",
+            overlap=seen.overlap.where(first_pair, seen.other_network),
+        )
+        yield kit.control(
+            "the Gauss–Newton matrix along the same eigenvectors",
+            "it has no negative curvature",
+            lowest=seen.lowest_of_convex,
+        )
+        yield kit.control(
+            "the lower end at the start at every moment",
+            "nothing has been fitted",
+            lowest=seen.lowest.isel(looked=[0, 0, 0]).assign_coords(looked=seen.looked),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: object
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         return panels_of_outliers(self.classes, law, seen)

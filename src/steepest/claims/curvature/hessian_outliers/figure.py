@@ -53,10 +53,7 @@ def _counts(classes: tuple[int, ...], law: xarray.Dataset, seen: xarray.Dataset)
     every = zip(classes, seen["values"].values, strict=True)
     gaps = np.array([[outlier_count(v[: 2 * c + 1], 2 * c) for v in values] for c, values in every])
     axis = np.array(classes)
-    counted = {
-        "leading": seen.leading,
-        "all with class means": seen.carrying,
-    }
+    counted = {"leading": seen.leading, "all with class means": seen.carrying}
     curves = [
         kit.observed_curve(axis, counts.median("seed").values, name, shade=0.3 * i)
         for i, (name, counts) in enumerate(counted.items())

@@ -190,31 +190,29 @@ class NeuralCollapse(kit.Claim[np.ndarray]):
     }
     out_of_scope = {"decay": 0.1}
 
-    def axes(self) -> dict[str, tuple]:
+    def axes(self):
         return {
             "loss": LOSSES,
             "class": tuple(f"singular value {i + 1}" for i in range(self.classes)),
             "moment": MOMENTS,
         }
 
-    def setting(self, key: kit.Key) -> np.ndarray:
+    def setting(self, key):
         data = digits(tuple(range(self.classes)))
         chosen = balanced_choices(data, self.images, kit.keys(key, self.seeds))
         x = np.asarray(data.x)[chosen.reshape(self.seeds, -1)]
         return x - x.mean(1, keepdims=True)  # (seeds, C·images, d), sorted by class
 
-    def hypotheses(self, setting: np.ndarray) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         pull = self.classes * self.decay * self.copies**0.5
         wider = "choose --dimension ≥ C"
         smaller = "else they vanish; choose a smaller --decay"
-        return [
-            kit.assume(
-                "dimension p of the free features", self.dimension, ">=", self.classes, wider
-            ),
-            kit.assume("Cμ of the free features", pull, "<", 1, smaller),
-        ]
+        yield kit.assume(
+            "dimension p of the free features", self.dimension, ">=", self.classes, wider
+        )
+        yield kit.assume("Cμ of the free features", pull, "<", 1, smaller)
 
-    def predict(self, setting: np.ndarray) -> kit.Prediction:
+    def predict(self, setting):
         return kit.law(**self.of_networks(), **self.of_free_features(self.copies))
 
     def of_free_features(self, copies: int) -> dict[str, tuple]:
@@ -247,7 +245,7 @@ class NeuralCollapse(kit.Claim[np.ndarray]):
             "falls": ("moment", [0, 1]),
         }
 
-    def observe(self, setting: np.ndarray, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         free = FreeFeatures(self.classes, self.copies, self.dimension, self.decay, self.steps)
         minima = free_features(free, key, self.seeds)
         last_axes = {
@@ -283,12 +281,10 @@ class NeuralCollapse(kit.Claim[np.ndarray]):
             **{name: (f"seed record{pair(name)}", values) for name, values in arrays.items()},
         }
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         slope = observed["free_gradient"].max()
-        return [
-            kit.assume("largest gradient at the end, free features", slope, "<=", 1e-8),
-            *self.past_zero_error(observed),
-        ]
+        yield kit.assume("largest gradient at the end, free features", slope, "<=", 1e-8)
+        yield from self.past_zero_error(observed)
 
     def past_zero_error(self, observed: kit.Observation) -> list[kit.Hypothesis]:
         """Assume that the networks reach zero training error early."""
@@ -300,7 +296,7 @@ class NeuralCollapse(kit.Claim[np.ndarray]):
             kit.assume("share of training before zero error", begun, "<=", 0.2, longer),
         ]
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         then = xarray.DataArray(settled(seen.error.values), dims="seed")
         ends = seen.isel(record=-1)
         logs = [np.log(FALL * ends.variability), np.log(seen.variability.isel(record=then))]
@@ -319,7 +315,7 @@ class NeuralCollapse(kit.Claim[np.ndarray]):
             }
         return derived
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         checks = [
             kit.agrees(
                 f"free_{id}",
@@ -330,7 +326,8 @@ class NeuralCollapse(kit.Claim[np.ndarray]):
             for id, label in EXACT.items()
             if f"off_{id}" in seen
         ]
-        return [*checks, *self.judge_networks(law, seen)]
+        yield from checks
+        yield from self.judge_networks(law, seen)
 
     def judge_networks(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
         """Judge NC1 to NC4 of the networks at the end, against theory and the moment of zero error."""
@@ -344,10 +341,7 @@ class NeuralCollapse(kit.Claim[np.ndarray]):
                 label=f"log NC1 falls by more than log {FALL:g}",
             ),
             kit.at_most(
-                "angles",
-                NEARER * law.chance_angle,
-                seen.off,
-                label="NC2: mean |cos − theory|",
+                "angles", NEARER * law.chance_angle, seen.off, label="NC2: mean |cos − theory|"
             ),
             kit.at_most(
                 "norm_spread",
@@ -378,70 +372,60 @@ class NeuralCollapse(kit.Claim[np.ndarray]):
             ),
         ]
 
-    def rivals(self, setting: np.ndarray, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         single = self.of_free_features(1)
-        return [
-            *self.rivals_of_networks(law),
-            kit.rival(
-                "raw_simplex",
-                "true for cross-entropy",
-                label="a simplex before centring",
-                free_raw_cosine=float(law.cosine),
-            ),
-            kit.rival(
-                "self_dual",
-                "so NC3 says; true for cross-entropy, not for the squared loss without bias",
-                label="free rows of the classifier are the centred means",
-                free_duality=0.0,
-            ),
-            kit.rival(
-                "copies",
-                "copies of an example tell nothing new",
-                label="the minimum for one example a class",
-                free_loss=single["free_loss"],
-                free_singular=single["free_singular"],
-            ),
-        ]
+        yield from self.rivals_of_networks(law)
+        yield kit.rival(
+            "a simplex before centring", "true for cross-entropy", free_raw_cosine=float(law.cosine)
+        )
+        yield kit.rival(
+            "free rows of the classifier are the centred means",
+            "so NC3 says; true for cross-entropy, not for the squared loss without bias",
+            free_duality=0.0,
+        )
+        yield kit.rival(
+            "the minimum for one example a class",
+            "copies of an example tell nothing new",
+            id="copies",
+            free_loss=single["free_loss"],
+            free_singular=single["free_singular"],
+        )
 
     def rivals_of_networks(self, law: xarray.Dataset) -> list[kit.Rival]:
         """Return wrong theories of networks."""
         return [
             kit.rival(
-                "orthogonal",
+                "orthogonal class means",
                 "so the notes say; true before centring with the squared loss",
-                label="orthogonal class means",
+                id="orthogonal",
                 cosine=0.0,
             ),
             kit.rival(
-                "rest",
+                "features rest at zero error",
                 "every example is right already",
-                label="features rest at zero error",
+                id="rest",
                 falls=xarray.zeros_like(law.falls),
             ),
             kit.rival(
-                "full_rank",
+                "one dimension of the means is lost",
                 "a class could end between others",
-                label="one dimension of the means is lost",
+                id="full_rank",
                 dimensions=law.dimensions - 1,
             ),
         ]
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            *self.controls_of_networks(seen),
-            kit.control(
-                "free_start",
-                "nothing has been descended",
-                label="free features at the start",
-                free_variability=seen.free_start_variability,
-            ),
-            kit.control(
-                "other_loss",
-                "the loss decides where they end",
-                label="free features with the other loss",
-                **{name: seen[name].roll(loss=1) for name in FREE},
-            ),
-        ]
+    def controls(self, seen):
+        yield from self.controls_of_networks(seen)
+        yield kit.control(
+            "free features at the start",
+            "nothing has been descended",
+            free_variability=seen.free_start_variability,
+        )
+        yield kit.control(
+            "free features with the other loss",
+            "the loss decides where they end",
+            **{name: seen[name].roll(loss=1) for name in FREE},
+        )
 
     def controls_of_networks(self, seen: xarray.Dataset) -> list[kit.Control]:
         """Return networks that cannot have collapsed: random means, too little training, none."""
@@ -455,26 +439,24 @@ class NeuralCollapse(kit.Claim[np.ndarray]):
         shape = {"record": seen.sizes["record"]}
         return [
             kit.control(
-                "random_means",
+                "independent random class means",
                 "they know nothing of each other",
-                label="independent random class means",
+                id="random_means",
                 cosines=seen.random_cosines.rename(draw="pair").expand_dims(shape),
                 norm_spread=seen.random_spread,
             ),
             kit.control(
-                "zero_error",
+                "networks when the error becomes zero",
                 "every example is right and nothing has collapsed yet",
-                label="networks when the error becomes zero",
+                id="zero_error",
                 **in_place(then),
             ),
             kit.control(
-                "untrained", "nothing has been learned", label="untrained networks", **in_place(0)
+                "untrained networks", "nothing has been learned", id="untrained", **in_place(0)
             ),
         ]
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: object
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         gap = abs(seen.free_loss - law.free_loss).isel(time=slice(1, None)) + 1e-17
         curves = [
             kit.observed_curve(
@@ -486,10 +468,8 @@ class NeuralCollapse(kit.Claim[np.ndarray]):
             for i, loss in enumerate(LOSSES)
         ]
         title = "Free features reach the predicted minimum"
-        return (
-            kit.panel(title, "step", "loss − theory", *curves, log="xy"),
-            *self.panels_of_networks(law, seen),
-        )
+        yield kit.panel(title, "step", "loss − theory", *curves, log="xy")
+        yield from self.panels_of_networks(law, seen)
 
     def panels_of_networks(
         self, law: xarray.Dataset, seen: xarray.Dataset

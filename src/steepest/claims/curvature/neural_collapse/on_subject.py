@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
-import xarray
 
 from steepest import kit
 from steepest.claims.curvature._on_classifiers import (
@@ -88,7 +87,7 @@ class CollapseOnSubject(OnSubject, NeuralCollapse):
         "rank": Plainly("the number of dimensions that the class means span"),
     }
 
-    def setting(self, key: kit.Key) -> Networks:
+    def setting(self, key):
         networks = self.build_all(most=self.n)
         first = networks.subjects[0]
         examples = examples_of(first, one_hot=True)
@@ -105,35 +104,33 @@ class CollapseOnSubject(OnSubject, NeuralCollapse):
             "width": facts["width"],
         }
 
-    def hypotheses(self, setting: Networks) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         examples = setting.facts["examples"]
         sizes = examples.sizes
-        return [
-            *of_classes(examples),
-            kit.assume(
-                "classes at most", examples.classes, "<=", MANY, "the control takes too much memory"
-            ),
-            kit.assume(
-                "largest class over the smallest",
-                sizes.max() / max(1, sizes.min()),
-                "<=",
-                BALANCED,
-                "give as many examples of each class",
-            ),
-            kit.assume(
-                "dimension p of the features",
-                self.width,
-                ">=",
-                self.classes - 1,
-                "a simplex of C means has C − 1 dimensions",
-            ),
-            *decay(setting),
-        ]
+        yield from of_classes(examples)
+        yield kit.assume(
+            "classes at most", examples.classes, "<=", MANY, "the control takes too much memory"
+        )
+        yield kit.assume(
+            "largest class over the smallest",
+            sizes.max() / max(1, sizes.min()),
+            "<=",
+            BALANCED,
+            "give as many examples of each class",
+        )
+        yield kit.assume(
+            "dimension p of the features",
+            self.width,
+            ">=",
+            self.classes - 1,
+            "a simplex of C means has C − 1 dimensions",
+        )
+        yield from decay(setting)
 
     def assumed(self, networks: Networks) -> tuple[str, ...]:
         return undecided_decay(networks)
 
-    def predict(self, setting: Networks) -> kit.Prediction:
+    def predict(self, setting):
         return kit.law(**self.of_networks())
 
     def cost(self, networks: Networks) -> Cost:
@@ -142,7 +139,7 @@ class CollapseOnSubject(OnSubject, NeuralCollapse):
         # one for the outputs and one for the features
         return Cost(passes=len(networks) * looks * 2, steps=len(networks) * steps)
 
-    def observe(self, setting: Networks, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         paths = [
             self.path_of(built, subject)
             for built, subject in zip(setting.built, setting.subjects, strict=True)
@@ -169,21 +166,19 @@ class CollapseOnSubject(OnSubject, NeuralCollapse):
             looks.append(look(model, subject, taken))
         return {name: [moment[name] for moment in looks] for name in looks[0]}
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         return self.past_zero_error(observed)
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         return self.judge_networks(law, seen)
 
-    def rivals(self, setting: Networks, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         return self.rivals_of_networks(law)
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         return self.controls_of_networks(seen)
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: object
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         titles = (
             "The spread within classes, over that between them",
             "Cosines of the centred class means",

@@ -159,19 +159,14 @@ class ThreeLevelHessian(kit.Claim[Setting]):
     full = {"seeds": 8, "n": 450, "width": 48, "steps": 3000}
     out_of_scope = {"steps": 5, "seeds": 3}
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
-        return {
-            "removed": tuple(REMOVED),
-            "level": LEVELS,
-            "images": IMAGES,
-            "labels": LABELS,
-        }
+    def axes(self):
+        return {"removed": tuple(REMOVED), "level": LEVELS, "images": IMAGES, "labels": LABELS}
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         training = Training(self.width, self.depth, self.lr, self.decay, self.batch, self.steps)
         return Setting(training, lanes(key, (self.classes,), self.seeds, self.n))
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         gauss = [[gauss_newton_rank(n, c) for c in LABELS] for n in IMAGES]
         return kit.law(
             **self.of_levels(),
@@ -190,7 +185,7 @@ class ThreeLevelHessian(kit.Claim[Setting]):
             "by_level": ("level", [2, 1, 0]),  # places in the order of mean eigenvalues
         }
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         for_digits, for_small = jax.random.split(key)
         arrays = split(setting, for_digits, self.classes, self.steps)
         ranks = measure_ranks(draw_small(kit.numpy_generator(for_small)))
@@ -199,7 +194,7 @@ class ThreeLevelHessian(kit.Claim[Setting]):
             **{name: (RANK_AXES[name], numbers) for name, numbers in ranks.items()},
         )
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         conditions = trained_and_resolved(observed["error"], observed["residual"])
         if "counted" not in observed:
             return conditions
@@ -221,7 +216,7 @@ class ThreeLevelHessian(kit.Claim[Setting]):
             ),
         ]
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> dict[str, xarray.DataArray]:
+    def derive(self, law, seen):
         c = self.classes
         # half of the share that a common feature gives the class part, as in hessian-outliers
         carries = seen.carried > c / (4 * (c - 1))
@@ -233,8 +228,9 @@ class ThreeLevelHessian(kit.Claim[Setting]):
             "mean_eigenvalue": np.log(seen.trace / ranks),
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [*self.judge_levels(law, seen), *self.judge_ranks(law, seen)]
+    def judge(self, law, seen):
+        yield from self.judge_levels(law, seen)
+        yield from self.judge_ranks(law, seen)
 
     def judge_ranks(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
         """Compare ranks of small networks, each of which must be as predicted."""
@@ -266,10 +262,7 @@ class ThreeLevelHessian(kit.Claim[Setting]):
         return [
             kit.idle(
                 kit.agrees(
-                    "parts_sum",
-                    seen.deviation,
-                    1e-10,
-                    label="sum of the parts − G, relative",
+                    "parts_sum", seen.deviation, 1e-10, label="sum of the parts − G, relative"
                 ),
                 "the parts of any grouping add up to G: it tells whether the program does what the definitions say",
             ),
@@ -299,8 +292,9 @@ class ThreeLevelHessian(kit.Claim[Setting]):
             ),
         ]
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
-        return [*self.rivals_of_levels(law), *self.rivals_of_ranks(law)]
+    def rivals(self, setting, law):
+        yield from self.rivals_of_levels(law)
+        yield from self.rivals_of_ranks(law)
 
     def rivals_of_ranks(self, law: xarray.Dataset) -> list[kit.Rival]:
         """Return wrong theories of the ranks of small networks."""
@@ -310,34 +304,29 @@ class ThreeLevelHessian(kit.Claim[Setting]):
         printed = np.minimum(n, weights)
         return [
             kit.rival(
-                "data_or_weights",
+                "rank min(n, p)",
                 "so the notes, of the Hessian",
-                label="rank min(n, p)",
                 gauss_rank=printed,
                 hessian_rank=printed.isel(images=-1, drop=True),
             ),
             kit.rival(
-                "every_label",
+                "rank of G: nC in place of n(C − 1)",
                 "each label has a gradient",
-                label="rank of G: nC in place of n(C − 1)",
                 gauss_rank=np.minimum(n * c, weights - 2 * NEURONS),
             ),
             kit.rival(
-                "all_weights",
+                "rank of G: min(n(C − 1), p)",
                 "n(C − 1), until the weights are fewer",
-                label="rank of G: min(n(C − 1), p)",
                 gauss_rank=np.minimum(n * (c - 1), weights),
             ),
             kit.rival(
-                "scaled_neurons",
+                "rank of G: min(n(C − 1), p − h)",
                 "as for outputs that are compared as they are",
-                label="rank of G: min(n(C − 1), p − h)",
                 gauss_rank=np.minimum(n * (c - 1), weights - NEURONS),
             ),
             kit.rival(
-                "no_more_than_gauss",
+                "the Hessian has the rank of G",
                 "G is most of the Hessian where the network fits",
-                label="the Hessian has the rank of G",
                 hessian_rank=law.gauss_rank.isel(images=-1, drop=True),
             ),
         ]
@@ -346,53 +335,48 @@ class ThreeLevelHessian(kit.Claim[Setting]):
         """Return wrong theories of outliers and levels."""
         return [
             kit.rival(
-                "one_a_class",
+                "C outliers",
                 "so the notes: as many as classes",
-                label="C outliers",
+                id="one_a_class",
                 outliers=law.outliers + 1,
             ),
             kit.rival(
-                "examples",
+                "outliers come from examples",
                 "a few hard ones would do",
-                label="outliers come from examples",
+                id="examples",
                 left=("removed", law.left.values[::-1]),
             ),
             kit.rival(
-                "class_part",
+                "outliers are the class part's alone",
                 "so the notes; true without a common feature",
-                label="outliers are the class part's alone",
+                id="class_part",
                 share=1.0,
             ),
             kit.rival(
-                "cross_largest",
+                "the cross-class part has the larger eigenvalues",
                 "there are C − 2 times as many pairs",
-                label="the cross-class part has the larger eigenvalues",
                 by_level=("level", [1, 2, 0]),
             ),
         ]
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         names = ("carried", "class_share", "left", "trace")
         of_levels = kit.control(
-            "random_groups",
+            "random groups of images in place of classes",
             "their means are not those of classes",
-            label="random groups of images in place of classes",
             **{name: seen[f"random_{name}"] for name in names},
         )
         if "squared_gauss_rank" not in seen:
             return [of_levels]
         of_ranks = kit.control(
-            "squared_loss",
+            "the squared loss in place of the cross-entropy",
             "each output counts by itself: C for each image, and no number can be added to all",
-            label="the squared loss in place of the cross-entropy",
             gauss_rank=seen.squared_gauss_rank,
             hessian_rank=seen.squared_hessian_rank,
         )
         return [of_levels, of_ranks]
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: object
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         c = self.classes
         largest = seen.eigenvalues.isel(rank=0, drop=True)
         along = lambda array: (array / largest).median("seed").values
@@ -407,26 +391,24 @@ class ThreeLevelHessian(kit.Claim[Setting]):
         ]
         counts = np.full(len(rank), float((_middle_of_gap(law, seen) / largest).median()))
         outliers = np.arange(1, c)
-        return (
-            kit.panel(
-                "Without class and cross-class parts the outliers are gone",
-                "rank",
-                "eigenvalue / largest, median",
-                kit.observed_curve(rank, along(seen.eigenvalues.isel(rank=slice(len(rank)))), "G"),
-                *without,
-                kit.predicted_curve(rank, counts, "an outlier"),
-                kit.predicted_curve((c - 0.5,) * 2, (0.02, 1)),
-                log="y",
-            ),
-            kit.panel(
-                "The class part has half of each outlier, or more",
-                "outlier",
-                "its share",
-                kit.observed_curve(outliers, seen.class_share.values),
-                kit.predicted_curve(outliers, np.full(c - 1, float(law.share)), "C/(2(C − 1))"),
-                kit.rival_curve(outliers, np.ones(c - 1), "all of it"),
-                ylim=(0, 1.05),
-            ),
+        yield kit.panel(
+            "Without class and cross-class parts the outliers are gone",
+            "rank",
+            "eigenvalue / largest, median",
+            kit.observed_curve(rank, along(seen.eigenvalues.isel(rank=slice(len(rank)))), "G"),
+            *without,
+            kit.predicted_curve(rank, counts, "an outlier"),
+            kit.predicted_curve((c - 0.5,) * 2, (0.02, 1)),
+            log="y",
+        )
+        yield kit.panel(
+            "The class part has half of each outlier, or more",
+            "outlier",
+            "its share",
+            kit.observed_curve(outliers, seen.class_share.values),
+            kit.predicted_curve(outliers, np.full(c - 1, float(law.share)), "C/(2(C − 1))"),
+            kit.rival_curve(outliers, np.ones(c - 1), "all of it"),
+            ylim=(0, 1.05),
         )
 
 

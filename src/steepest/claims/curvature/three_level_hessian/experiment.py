@@ -12,13 +12,7 @@ from jaxtyping import Array, Float
 from steepest import kit
 from steepest.claims.curvature._trained import TOLERANCE, Lanes, Setting, Training
 from steepest.linalg import row_by_row, top_eigenpairs
-from steepest.measurement.quantities import (
-    Levels,
-    Parts,
-    level_forms,
-    level_products,
-    three_levels,
-)
+from steepest.measurement.quantities import Levels, Parts, level_forms, level_products, three_levels
 
 REMOVED = {"class and cross-class": ("classes", "cross"), "within": ("within",)}
 CLASS_PART = ("classes",)  # which the notes remove: drawn, and not judged

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
-import xarray
 from jaxtyping import Float
 
 from steepest import kit
@@ -77,7 +76,7 @@ class ThreeLevelOnSubject(OnSubject, ThreeLevelHessian):
         ),
     }
 
-    def setting(self, key: kit.Key) -> Networks:
+    def setting(self, key):
         networks = networks_on(self, self.n)
         examples = cross_entropy_examples(networks.subjects[0])
         return Networks(networks.built, networks.subjects, {**networks.facts, "examples": examples})
@@ -86,34 +85,32 @@ class ThreeLevelOnSubject(OnSubject, ThreeLevelHessian):
         examples = networks.facts["examples"]
         return {"classes": examples.classes, "n": len(examples.labels)}
 
-    def hypotheses(self, setting: Networks) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         size = setting.subjects[0].size
-        return [
-            *of_classes(setting.facts["examples"]),
-            *decay(setting),
-            kit.assume(
-                "weights", size, ">", self.most, "there are fewer eigenvalues than are asked for"
-            ),
-            kit.assume(
-                "numbers that the search for eigenvectors keeps",
-                2 * (2 * self.most + 1) * size,
-                "<=",
-                LARGEST,
-                "the weights or the classes are too many for the memory of most machines",
-            ),
-        ]
+        yield from of_classes(setting.facts["examples"])
+        yield from decay(setting)
+        yield kit.assume(
+            "weights", size, ">", self.most, "there are fewer eigenvalues than are asked for"
+        )
+        yield kit.assume(
+            "numbers that the search for eigenvectors keeps",
+            2 * (2 * self.most + 1) * size,
+            "<=",
+            LARGEST,
+            "the weights or the classes are too many for the memory of most machines",
+        )
 
     def assumed(self, networks: Networks) -> tuple[str, ...]:
         return undecided_decay(networks)
 
-    def predict(self, setting: Networks) -> kit.Prediction:
+    def predict(self, setting):
         return kit.law(**self.of_levels())
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         """Judge the levels alone: dense matrices are for small networks."""
         return self.judge_levels(law, seen)
 
-    def rivals(self, setting: Networks, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         return self.rivals_of_levels(law)
 
     @property
@@ -130,7 +127,7 @@ class ThreeLevelOnSubject(OnSubject, ThreeLevelHessian):
         products = seeds * (0.5 * (PROBES + self.most) + PER_PAIR * pairs)
         return Cost(products=products, passes=seeds * (1 + networks.facts["times"]), steps=steps)
 
-    def observe(self, setting: Networks, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         spectra = []
         wholes = setting.facts["whole"]
@@ -142,9 +139,7 @@ class ThreeLevelOnSubject(OnSubject, ThreeLevelHessian):
         arrays = stacked(self, spectra)
         return kit.seen(**{name: (f"seed{axes}", arrays[name]) for name, axes in AXES.items()})
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: object
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         titles = (
             "The largest eigenvalues, whole and without parts",
             "What the class part has of class and cross-class parts",

@@ -6,7 +6,6 @@ the clusters. The trained classifier is undecided between the clusters alone, ne
 coordinate is zero. What curvature is left is of these points: they spread across the line as before, and hardly along.
 """
 
-from collections.abc import Mapping
 from typing import Annotated
 
 import numpy as np
@@ -104,7 +103,7 @@ class TwoClusterHessian(kit.Claim[None]):
     full = {"spreads": (0.8, 1.2, 1.7, 2.0), "examples": 8192, "seeds": 30}
     out_of_scope = {"spreads": (0.3, 1.1), "examples": 256, "seeds": 3}
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {"spread": self.spreads, "time": TIMES, "moment": ("start", "end")}
 
     def check_fields(self) -> None:
@@ -113,19 +112,17 @@ class TwoClusterHessian(kit.Claim[None]):
                 f"examples must be a power of two, to fill the clusters evenly, got {self.examples}; try 2048"
             )
 
-    def hypotheses(self, setting: None) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         beyond = self.examples * ndtr(-CENTRE / min(self.spreads))
-        return [
-            kit.assume(
-                "points that the best classifier gets wrong at the smallest spread",
-                float(beyond),
-                ">=",
-                20,
-                "without them weights grow for ever: raise --spreads or --examples",
-            )
-        ]
+        yield kit.assume(
+            "points that the best classifier gets wrong at the smallest spread",
+            float(beyond),
+            ">=",
+            20,
+            "without them weights grow for ever: raise --spreads or --examples",
+        )
 
-    def predict(self, setting: None) -> kit.Prediction:
+    def predict(self, setting):
         weights = np.array([weights_of_flow(TIMES, s) for s in self.spreads])
         along_flow = [
             [ratio(a, s) for a in path] for path, s in zip(weights, self.spreads, strict=True)
@@ -140,7 +137,7 @@ class TwoClusterHessian(kit.Claim[None]):
             outliers=1.0,
         )
 
-    def observe(self, setting: None, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         worlds = (World(), World(centre=0.7), World(stretch=1.5))
         as_said, nearer, stretched = train(
             key,
@@ -188,192 +185,159 @@ class TwoClusterHessian(kit.Claim[None]):
             "place": place_of_class(trained.hessian[:, :, [0, -1]], self.dimension),
         }
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
-        return [
-            kit.assume(
-                "what a step of Newton would still add to the weights, relative",
-                float(observed["left"].max()),
-                "<=",
-                0.05,
-                "the flow is not at its end: choose larger --spreads",
-            )
-        ]
+    def run_conditions(self, observed):
+        yield kit.assume(
+            "what a step of Newton would still add to the weights, relative",
+            float(observed["left"].max()),
+            "<=",
+            0.05,
+            "the flow is not at its end: choose larger --spreads",
+        )
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "outliers",
-                law.outliers,
-                seen.outliers,
-                0.3,
-                over="spread",
-                absolute=True,
-                each=True,
-                label="eigenvalues of the first Hessian above the middle of its two curvatures",
-            ),
-            kit.follows(
-                "place",
-                law.place,
-                seen.place,
-                0.3,
-                absolute=True,
-                each=True,
-                label="place of the class direction among eigenvectors",
-            ),
-            kit.follows(
-                "start",
-                law.start,
-                seen.start,
-                0.01,  # the interval takes 0.004
-                label="class direction over the rest before training",
-            ),
-            kit.follows(
-                "end",
-                law.end,
-                seen.end,
-                0.08,  # the interval takes 0.04, the end of the flow 0.01
-                label="class direction over the rest at the optimum",
-            ),
-            kit.follows(
-                "ratio",
-                law.ratio,
-                seen.ratio,
-                0.1,  # the interval takes 0.06
-                label="class direction over the rest along the flow",
-            ),
-            kit.follows(
-                "crossing",
-                law.crossing,
-                seen.crossing,
-                0.02,  # the interval takes 0.01
-                label="weight at which both are equal",
-            ),
-            kit.follows(
-                "weights",
-                law.weights,
-                seen.weights,
-                0.04,  # the interval takes 0.02
-                label="weight of the class direction along the flow",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "outliers",
+            law.outliers,
+            seen.outliers,
+            0.3,
+            over="spread",
+            absolute=True,
+            each=True,
+            label="eigenvalues of the first Hessian above the middle of its two curvatures",
+        )
+        yield kit.follows(
+            "place",
+            law.place,
+            seen.place,
+            0.3,
+            absolute=True,
+            each=True,
+            label="place of the class direction among eigenvectors",
+        )
+        yield kit.follows(
+            "start",
+            law.start,
+            seen.start,
+            0.01,  # the interval takes 0.004
+            label="class direction over the rest before training",
+        )
+        yield kit.follows(
+            "end",
+            law.end,
+            seen.end,
+            0.08,  # the interval takes 0.04, the end of the flow 0.01
+            label="class direction over the rest at the optimum",
+        )
+        yield kit.follows(
+            "ratio",
+            law.ratio,
+            seen.ratio,
+            0.1,  # the interval takes 0.06
+            label="class direction over the rest along the flow",
+        )
+        yield kit.follows(
+            "crossing",
+            law.crossing,
+            seen.crossing,
+            0.02,  # the interval takes 0.01
+            label="weight at which both are equal",
+        )
+        yield kit.follows(
+            "weights",
+            law.weights,
+            seen.weights,
+            0.04,  # the interval takes 0.02
+            label="weight of the class direction along the flow",
+        )
 
-    def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         square = law.spread**2
         # σ'(z) = ¼ − z²/16 + …, to the order at which the ratio can be one
         expanded = np.sqrt(2 / (4 + 10 * square + 2 * square**2))
-        return [
-            kit.rival(
-                "fixed",
-                "the Hessian is that of the inputs",
-                label="1 + 2/s² for ever",
-                ratio=law.start.broadcast_like(law.ratio),
-                end=law.start,
-                place=("moment", [1.0, 1.0]),
-            ),
-            kit.rival(
-                "grows",
-                "training sharpens the direction it learns",
-                label="the outlier grows as its inverse falls",
-                ratio=law.start**2 / law.ratio,
-                end=law.start**2 / law.end,
-                place=("moment", [1.0, 1.0]),
-            ),
-            kit.rival(
-                "gaussian",
-                "σ' is a bump, and Gaussians are easy to integrate",
-                label="1/(1 + 2/s²) at the optimum",
-                end=1 / law.start,
-            ),
-            kit.rival(
-                "expansion",
-                "σ' = ¼ − z²/16",
-                label="equal where the second order says",
-                crossing=expanded,
-            ),
-            kit.rival(
-                "optimum",
-                "the outlier is gone once the classes are learned",
-                label="equal at the optimum",
-                crossing=CENTRE / square,
-                end=xarray.ones_like(law.end),
-            ),
-            kit.rival(
-                "one_a_class",
-                "so the notes: as many as classes",
-                label="two outliers",
-                outliers=2.0,
-            ),
-            kit.rival(
-                "distance",
-                "centres are as far from each other",
-                label="1 + 8/s², of centres 2√2 apart",
-                start=1 + 8 / square,
-            ),
-        ]
+        yield kit.rival(
+            "1 + 2/s² for ever",
+            "the Hessian is that of the inputs",
+            id="fixed",
+            ratio=law.start.broadcast_like(law.ratio),
+            end=law.start,
+            place=("moment", [1.0, 1.0]),
+        )
+        yield kit.rival(
+            "the outlier grows as its inverse falls",
+            "training sharpens the direction it learns",
+            ratio=law.start**2 / law.ratio,
+            end=law.start**2 / law.end,
+            place=("moment", [1.0, 1.0]),
+        )
+        yield kit.rival(
+            "1/(1 + 2/s²) at the optimum",
+            "σ' is a bump, and Gaussians are easy to integrate",
+            end=1 / law.start,
+        )
+        yield kit.rival("equal where the second order says", "σ' = ¼ − z²/16", crossing=expanded)
+        yield kit.rival(
+            "equal at the optimum",
+            "the outlier is gone once the classes are learned",
+            crossing=CENTRE / square,
+            end=xarray.ones_like(law.end),
+        )
+        yield kit.rival("two outliers", "so the notes: as many as classes", outliers=2.0)
+        yield kit.rival(
+            "1 + 8/s², of centres 2√2 apart",
+            "centres are as far from each other",
+            start=1 + 8 / square,
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "nearer",
-                "the first principal component of the inputs is less of an outlier",
-                label="centres at ±(0.7, 0.7)",
-                start=seen.nearer_start,
-                ratio=seen.nearer,
-                weights=seen.nearer_weights,
-                crossing=seen.nearer_crossing,
-            ),
-            kit.control(
-                "stretched",
-                "the points that stay undecided are far from the middle too",
-                label="clusters half as wide again along their line",
-                start=seen.stretched_start,
-                end=seen.stretched.isel(time=-1, drop=True),
-                ratio=seen.stretched,
-                place=seen.stretched_place,
-            ),
-            kit.control(
-                "separate",
-                "then nothing that moves both together is flat",
-                label="a logistic loss for each output by itself",
-                outliers=seen.two_outputs,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "centres at ±(0.7, 0.7)",
+            "the first principal component of the inputs is less of an outlier",
+            start=seen.nearer_start,
+            ratio=seen.nearer,
+            weights=seen.nearer_weights,
+            crossing=seen.nearer_crossing,
+        )
+        yield kit.control(
+            "clusters half as wide again along their line",
+            "the points that stay undecided are far from the middle too",
+            start=seen.stretched_start,
+            end=seen.stretched.isel(time=-1, drop=True),
+            ratio=seen.stretched,
+            place=seen.stretched_place,
+        )
+        yield kit.control(
+            "a logistic loss for each output by itself",
+            "then nothing that moves both together is flat",
+            outliers=seen.two_outputs,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         times = np.array(TIMES)
-        return (
-            kit.curves(
-                "The class direction's curvature falls from above the rest to below it",
-                law.ratio,
-                seen.ratio,
-                over="time",
-                by="spread",
-                x="time of the gradient flow",
-                y="class direction / the rest",
-                name="s = {}",
-                rivals={"1 + 2/s²": rivals["fixed"].ratio} if rivals else {},
-                more=(kit.context_curve(times, np.ones(len(times)), "equal"),),
-                log="xy",
-            ),
-            kit.curves(
-                "Tighter clusters start with a larger outlier and end with a smaller one",
-                law.start,
-                seen.start,
-                over="spread",
-                x="spread s",
-                y="class direction / the rest",
-                more=(
-                    kit.observed_curve(
-                        self.spreads,
-                        seen.end.mean("seed"),
-                        "at the optimum",
-                        kind="points",
-                        shade=0.8,
-                    ),
-                    kit.predicted_curve(self.spreads, law.end.values, "E v²/cosh over E 1/cosh"),
+        yield kit.curves(
+            "The class direction's curvature falls from above the rest to below it",
+            law.ratio,
+            seen.ratio,
+            over="time",
+            by="spread",
+            x="time of the gradient flow",
+            y="class direction / the rest",
+            name="s = {}",
+            rivals={"1 + 2/s²": rivals["fixed"].ratio} if rivals else {},
+            more=(kit.context_curve(times, np.ones(len(times)), "equal"),),
+            log="xy",
+        )
+        yield kit.curves(
+            "Tighter clusters start with a larger outlier and end with a smaller one",
+            law.start,
+            seen.start,
+            over="spread",
+            x="spread s",
+            y="class direction / the rest",
+            more=(
+                kit.observed_curve(
+                    self.spreads, seen.end.mean("seed"), "at the optimum", kind="points", shade=0.8
                 ),
-                log="y",
+                kit.predicted_curve(self.spreads, law.end.values, "E v²/cosh over E 1/cosh"),
             ),
+            log="y",
         )

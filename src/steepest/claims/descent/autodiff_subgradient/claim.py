@@ -6,7 +6,7 @@ known: it is the chain rule with the slope s that the primitive gives at a tie. 
 rule, and the gradient of the one in a random direction is an element.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple
 
 import jax
@@ -162,7 +162,7 @@ class AutodiffSubgradient(kit.Claim[Setting]):
         """Return the numbers of stochastic steps after which is looked."""
         return [round(self.noisy_steps * part) for part in LOOKS]
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {
             "program": tuple(PROGRAMS),
             "primitive": tuple(PRIMITIVES),
@@ -173,7 +173,7 @@ class AutodiffSubgradient(kit.Claim[Setting]):
             "eta": tuple(step_sizes(np.array(self.looks) - 1)),
         }
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
         size = self.pairs
         normals = []
@@ -195,21 +195,19 @@ class AutodiffSubgradient(kit.Claim[Setting]):
             draw_problems(rng, self.runs),
         )
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         before = np.einsum("npd,nkd->nkp", setting.w, setting.points) + setting.shift
         ties = (before == 0).sum(2)
-        return [
-            kit.assume(
-                "least number of hyperplanes through a point",
-                ties.min(),
-                ">=",
-                1,
-                "a kink is needed; take --offset 0",
-            ),
-            kit.assume("η", self.lr, "<", 1, "descent is to come to the minimum from one side"),
-        ]
+        yield kit.assume(
+            "least number of hyperplanes through a point",
+            ties.min(),
+            ">=",
+            1,
+            "a kink is needed; take --offset 0",
+        )
+        yield kit.assume("η", self.lr, "<", 1, "descent is to come to the minimum from one side")
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         tied, elsewhere = _split(setting)
         # v on one side of a hyperplane, and (−1)(−c) = c on the other: slopes along its normal
         sides = np.stack([setting.outer, setting.back])
@@ -237,7 +235,7 @@ class AutodiffSubgradient(kit.Claim[Setting]):
             smallest=("eta", np.sqrt(step_sizes(np.array(self.looks) - 1))),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         for_directions, for_starts, for_steps = kit.keys(key, 3)
         # slopes along the normals: the gradient is Σ_p t_p w_p, so that t solves wᵀ t = gradient
         inverse = np.linalg.inv(np.swapaxes(setting.w, 1, 2))
@@ -321,7 +319,7 @@ class AutodiffSubgradient(kit.Claim[Setting]):
             "random": jax.vmap(lambda start: run(backward(jax.nn.relu), start))(random),
         }
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return how far gradients lie outside of Clarke's set, and which random starts reached the minimum."""
         wrong = overshoot(seen.network, law.low, law.high).isel(primitive=OUTSIDE)
         return {
@@ -330,7 +328,7 @@ class AutodiffSubgradient(kit.Claim[Setting]):
             "reached": abs(seen.ends - law.minimum) < 1e-6,
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         deviations = (
             ("slopes", seen.slopes - law.slopes, "slopes at 0 of three programs off 2s, 0, s − s²"),
             (
@@ -356,106 +354,89 @@ class AutodiffSubgradient(kit.Claim[Setting]):
                 "repaired descent from 0: x off theory",
             ),
         )
-        return [
-            *(kit.agrees(id, abs(off), ROUNDING, label=label) for id, off, label in deviations),
-            kit.share(
-                "random",
-                law.reached,
-                seen.reached,
-                0.1,
-                label="share of random starts that reach the minimum",
-            ),
-            kit.power(
-                "limit",
-                law.smallest,
-                seen.smallest,
-                0.25,  # half-way to one that does not fall, and to one that falls like η
-                over="eta",
-                label="stochastic descent: smallest element of Clarke's set near by against η",
-            ),
-        ]
+        yield from (
+            kit.agrees(id, abs(off), ROUNDING, label=label) for id, off, label in deviations
+        )
+        yield kit.share(
+            "random",
+            law.reached,
+            seen.reached,
+            0.1,
+            label="share of random starts that reach the minimum",
+        )
+        yield kit.power(
+            "limit",
+            law.smallest,
+            seen.smallest,
+            0.25,  # half-way to one that does not fall, and to one that falls like η
+            over="eta",
+            label="stochastic descent: smallest element of Clarke's set near by against η",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         right = xarray.zeros_like(law.path) + law.repaired_path
         slopes_where = lambda name, values: xarray.where(law.program == name, values, law.slopes)
         always, zero, composed = PROGRAMS
-        return [
-            kit.rival(
-                "element",
-                "the notes: something that contains the gradient",
-                label="the backward pass returns an element of the subdifferential",
-                slopes=slopes_where(always, 1.0),
-                network=law.low,
-                outside=0 * law.outside,
-            ),
-            kit.rival(
-                "half_is_safe",
-                "it is for one hidden layer",
-                label="the slope ½ at ties is always right",
-                slopes=slopes_where(composed, 0.0),
-            ),
-            kit.rival(
-                "like_abs",
-                "jnp.abs has the slope 1 at 0",
-                label="σ(x) + σ(−x) is treated as |x|",
-                slopes=slopes_where(zero, 1.0),
-            ),
-            kit.rival(
-                "harmless",
-                "kinks have measure zero",
-                label="a wrong slope at one point does not matter",
-                path=right,
-            ),
-            kit.rival(
-                "moves_on",
-                "where functions are not smooth gradients do not become small",
-                label="stochastic descent does not become stationary",
-                smallest=law.smallest**0,
-            ),
-            kit.rival(
-                "with_the_step",
-                "beside a kink descent hops by η",
-                label="the smallest element falls like η",
-                smallest=law.smallest**2,
-            ),
-        ]
+        yield kit.rival(
+            "the backward pass returns an element of the subdifferential",
+            "the notes: something that contains the gradient",
+            slopes=slopes_where(always, 1.0),
+            network=law.low,
+            outside=0 * law.outside,
+        )
+        yield kit.rival(
+            "the slope ½ at ties is always right",
+            "it is for one hidden layer",
+            slopes=slopes_where(composed, 0.0),
+        )
+        yield kit.rival(
+            "σ(x) + σ(−x) is treated as |x|",
+            "jnp.abs has the slope 1 at 0",
+            slopes=slopes_where(zero, 1.0),
+        )
+        yield kit.rival(
+            "a wrong slope at one point does not matter", "kinks have measure zero", path=right
+        )
+        yield kit.rival(
+            "stochastic descent does not become stationary",
+            "where functions are not smooth gradients do not become small",
+            smallest=law.smallest**0,
+        )
+        yield kit.rival(
+            "the smallest element falls like η",
+            "beside a kink descent hops by η",
+            smallest=law.smallest**2,
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         of_zero = seen.slopes.isel(primitive=0, drop=True)
-        return [
-            kit.control(
-                "beside",
-                "there the backward pass is right",
-                label="programs and descents beside the kink",
-                slopes=seen.slopes_beside,
-                path=seen.repaired_path,
-            ),
-            kit.control(
-                "backward",
-                "it is not repaired",
-                label="the backward pass with s = 0, from 0, in the place of the repair and of random starts",
-                repaired=seen.network.isel(primitive=0, drop=True),
-                sides=of_zero,
-                repaired_path=seen.path.isel(primitive=0, drop=True),
-                ends=0 * seen.ends + float(seen.path[0, -1]),
-            ),
-            kit.control(
-                "half",
-                "the mean of two sides is an element",
-                label="s = ½ in the place of 0 and 1",
-                network=seen.network.isel(primitive=list(SLOPES).index(0.5), drop=True),
-            ),
-            kit.control(
-                "constant_steps",
-                "descent keeps wandering",
-                label="stochastic descent with steps that do not shrink",
-                smallest=seen.smallest_unshrunk,
-            ),
-        ]
+        yield kit.control(
+            "programs and descents beside the kink",
+            "there the backward pass is right",
+            slopes=seen.slopes_beside,
+            path=seen.repaired_path,
+        )
+        yield kit.control(
+            "the backward pass with s = 0, from 0, in the place of the repair and of random starts",
+            "it is not repaired",
+            id="backward",
+            repaired=seen.network.isel(primitive=0, drop=True),
+            sides=of_zero,
+            repaired_path=seen.path.isel(primitive=0, drop=True),
+            ends=0 * seen.ends + float(seen.path[0, -1]),
+        )
+        yield kit.control(
+            "s = ½ in the place of 0 and 1",
+            "the mean of two sides is an element",
+            network=seen.network.isel(primitive=list(SLOPES).index(0.5), drop=True),
+        )
+        yield kit.control(
+            "stochastic descent with steps that do not shrink",
+            "descent keeps wandering",
+            smallest=seen.smallest_unshrunk,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         s = np.linspace(0, 1, 51)
         high = law.high.values
         tied = _on_kinks(law)
@@ -477,38 +458,36 @@ class AutodiffSubgradient(kit.Claim[Setting]):
             SLOPES, seen.slopes[row], "backward pass", kind="points"
         )
         axes = ("s, slope of the primitive at a tie", "slope by automatic differentiation")
-        return (
-            kit.panel(
-                "x = σ(x) − σ(−x): the slope at 0 is 2s",
-                *axes,
-                slopes(0),
-                kit.predicted_curve(s, 2 * s, "2s"),
-                kit.context_curve((0, 1), (1, 1), "true slope"),
-            ),
-            kit.panel(
-                "0 = σ(x) − σ(σ(x)): ½ is wrong too",
-                *axes,
-                slopes(2),
-                kit.predicted_curve(s, s - s**2, "s(1 − s)"),
-                kit.context_curve((0, 1), (0, 0), "true slope"),
-            ),
-            kit.panel(
-                "Networks at kinks: elements lie in the band",
-                "s = 0, ½, 1 and repaired",
-                "slope across a kink / largest side",
-                *columns,
-                kit.context_curve((-0.3, 3.3), (1, 1), "larger side"),
-                kit.context_curve((-0.3, 3.3), (least, least), "smallest of smaller sides"),
-            ),
-            kit.panel(
-                "Descent to x = 1",
-                "step",
-                "x",
-                *random_starts,
-                kit.observed_curve(step, seen.repaired_path[:shown], "repaired, from 0"),
-                kit.rival_curve(step, seen.path[0, :shown], "s = 0, from 0"),
-                kit.rival_curve(step, seen.path[3, :shown], "s = 1, from 0"),
-            ),
+        yield kit.panel(
+            "x = σ(x) − σ(−x): the slope at 0 is 2s",
+            *axes,
+            slopes(0),
+            kit.predicted_curve(s, 2 * s, "2s"),
+            kit.context_curve((0, 1), (1, 1), "true slope"),
+        )
+        yield kit.panel(
+            "0 = σ(x) − σ(σ(x)): ½ is wrong too",
+            *axes,
+            slopes(2),
+            kit.predicted_curve(s, s - s**2, "s(1 − s)"),
+            kit.context_curve((0, 1), (0, 0), "true slope"),
+        )
+        yield kit.panel(
+            "Networks at kinks: elements lie in the band",
+            "s = 0, ½, 1 and repaired",
+            "slope across a kink / largest side",
+            *columns,
+            kit.context_curve((-0.3, 3.3), (1, 1), "larger side"),
+            kit.context_curve((-0.3, 3.3), (least, least), "smallest of smaller sides"),
+        )
+        yield kit.panel(
+            "Descent to x = 1",
+            "step",
+            "x",
+            *random_starts,
+            kit.observed_curve(step, seen.repaired_path[:shown], "repaired, from 0"),
+            kit.rival_curve(step, seen.path[0, :shown], "s = 0, from 0"),
+            kit.rival_curve(step, seen.path[3, :shown], "s = 1, from 0"),
         )
 
 

@@ -7,13 +7,11 @@ of it. The sharpness falls, mostly within some ten steps, and ends where that of
 ends.
 """
 
-from collections.abc import Mapping
 from typing import Annotated
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import xarray
 
 from steepest import kit
 from steepest.claims.descent._digits_network import Setting
@@ -135,17 +133,17 @@ class BeyondTheEdge(kit.Claim[Setting]):
     precision = "float32"
     point = BeyondPoint
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {"multiple": self.multiple, "beyond": self.beyond}
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         points, images = kit.keys(key, 2)
         return BeyondPoint.of(self).start(points, images)
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         return within_reach(min(self.multiple), max(self.multiple), self.depth)
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         # in units of 2/η, and of the risk at the start
         return kit.law(
             late=("multiple", np.ones(len(self.multiple))),
@@ -153,7 +151,7 @@ class BeyondTheEdge(kit.Claim[Setting]):
             peak=("multiple", np.ones(len(self.multiple))),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         point = BeyondPoint.of(self)
         scan = np.array((*self.multiple, *self.beyond), np.float32)
         farthest = np.float32(max(self.multiple))
@@ -185,10 +183,10 @@ class BeyondTheEdge(kit.Claim[Setting]):
             slow_sharpness=("seed record", descents["sharpness"][:, -1]),
         )
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         return resolved(observed["first_residual"], observed["residual"])
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return late sharpnesses, and what is not as the law says of divergence."""
         late = lambda name: seen[name].isel(record=slice(-LATE, None)).mean("record", skipna=False)
         return {
@@ -197,84 +195,73 @@ class BeyondTheEdge(kit.Claim[Setting]):
             "lost": abs(1 - seen.diverged - law.survives),
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.agrees("survives", seen.lost, 0.0, label="share of networks that diverge"),
-            kit.follows("late", law.late, seen.late, MARGIN, label="late sharpness / (2/η)"),
-            kit.follows(
-                "peak",
-                law.peak,
-                seen.peak,
-                (1.0, THROWN),
-                each=True,
-                label="largest risk / risk at the start",
-            ),
-            kit.agrees(
-                "far",
-                1 - seen.beyond_diverged.isel(beyond=-1),
-                0.0,
-                label=f"share of networks that do not diverge at s = {self.beyond[-1]:g}",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.agrees("survives", seen.lost, 0.0, label="share of networks that diverge")
+        yield kit.follows("late", law.late, seen.late, MARGIN, label="late sharpness / (2/η)")
+        yield kit.follows(
+            "peak",
+            law.peak,
+            seen.peak,
+            (1.0, THROWN),
+            each=True,
+            label="largest risk / risk at the start",
+        )
+        yield kit.agrees(
+            "far",
+            1 - seen.beyond_diverged.isel(beyond=-1),
+            0.0,
+            label=f"share of networks that do not diverge at s = {self.beyond[-1]:g}",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         thrown_to, thrown_up = _catapult(np.array(self.multiple), self.width, self.steps)
-        return [
-            kit.rival(
-                "quadratic",
-                "so does linear regression, for any step size above 2/λ_max",
-                label="descent diverges wherever the start is sharper than 2/η",
-                survives=0.0,
-            ),
-            kit.rival(
-                "catapult",
-                "so does a two-layer linear network on one example, of this width",
-                label="the risk is thrown up and the sharpness lands far below 2/η",
-                late=("multiple", np.maximum(thrown_to, 0.01)),  # a law of zero has no ratio
-                peak=("multiple", np.minimum(thrown_up, CEILING)),
-                survives=("multiple", np.isfinite(thrown_up).astype(float)),
-            ),
-            kit.rival(
-                "remembers",
-                "wide networks are nearly linear in their weights",
-                label="the sharpness stays where it started",
-                late=law.multiple,
-            ),
-            kit.rival(
-                "below",
-                "descent must be stable where it ends",
-                label="the sharpness ends a tenth below 2/η",
-                late=0.9 * law.late,
-            ),
-        ]
+        yield kit.rival(
+            "descent diverges wherever the start is sharper than 2/η",
+            "so does linear regression, for any step size above 2/λ_max",
+            id="quadratic",
+            survives=0.0,
+        )
+        yield kit.rival(
+            "the risk is thrown up and the sharpness lands far below 2/η",
+            "so does a two-layer linear network on one example, of this width",
+            id="catapult",
+            late=("multiple", np.maximum(thrown_to, 0.01)),  # a law of zero has no ratio
+            peak=("multiple", np.minimum(thrown_up, CEILING)),
+            survives=("multiple", np.isfinite(thrown_up).astype(float)),
+        )
+        yield kit.rival(
+            "the sharpness stays where it started",
+            "wide networks are nearly linear in their weights",
+            late=law.multiple,
+        )
+        yield kit.rival(
+            "the sharpness ends a tenth below 2/η",
+            "descent must be stable where it ends",
+            late=0.9 * law.late,
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         far = {"beyond": -1}
-        return [
-            kit.control(
-                "slower",
-                "its own edge is four times as high",
-                label=f"the same start with steps of η/{SLOWER}",
-                sharpness=seen.slow_sharpness,
-            ),
-            kit.control(
-                "farther",
-                "all networks diverge there",
-                label=f"starts at s = {self.beyond[-1]:g}",
-                diverged=seen.beyond_diverged.isel(far),
-                peak=seen.beyond_peak.isel(far),
-            ),
-            kit.control(
-                "within",
-                "these converge",
-                label="the judged s in the place of the largest",
-                beyond_diverged=seen.diverged.isel(multiple=-1),
-            ),
-        ]
+        yield kit.control(
+            f"the same start with steps of η/{SLOWER}",
+            "its own edge is four times as high",
+            id="slower",
+            sharpness=seen.slow_sharpness,
+        )
+        yield kit.control(
+            f"starts at s = {self.beyond[-1]:g}",
+            "all networks diverge there",
+            id="farther",
+            diverged=seen.beyond_diverged.isel(far),
+            peak=seen.beyond_peak.isel(far),
+        )
+        yield kit.control(
+            "the judged s in the place of the largest",
+            "these converge",
+            beyond_diverged=seen.diverged.isel(multiple=-1),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         step = np.maximum(seen.step.values, 0.5)
         shades = np.linspace(0, 1, len(self.multiple))
         falls = []
@@ -288,37 +275,35 @@ class BeyondTheEdge(kit.Claim[Setting]):
         share = np.append(seen.diverged.mean("seed"), seen.beyond_diverged.mean("seed"))
         last = max(self.beyond)
         far = {"kind": "points", "shade": 0.8}
-        return (
-            kit.panel(
-                "The sharpness falls to 2/η",
-                "step (the start at ½)",
-                "sharpness / (2/η)",
-                *falls,
-                kit.context_curve(step, seen.slow_sharpness[0], f"steps of η/{SLOWER}"),
-                kit.predicted_curve((step[0], step[-1]), (1, 1), "2/η"),
-                log="x",
-            ),
-            kit.panel(
-                "It forgets where it started",
-                "s, sharpness at the start / (2/η)",
-                "late sharpness / (2/η)",
-                kit.observed_curve(self.multiple, seen.late, kind="points"),
-                kit.observed_curve(self.beyond, seen.beyond_late, "not judged", **far),
-                kit.predicted_curve((1, last), (1, 1), "2/η"),
-                kit.rival_curve(self.multiple, self.multiple, "as at the start"),
-                kit.rival_curve(self.multiple, rivals["catapult"].late, "catapult", shade=0.6),
-                ylim=(0, 2.2),
-            ),
-            kit.panel("The risk is not thrown up", "step", "risk", *risks, log="y"),
-            kit.panel(
-                "Where networks diverge",
-                "s, sharpness at the start / (2/η)",
-                "share of networks that diverge",
-                kit.observed_curve((*self.multiple, *self.beyond), share, kind="points"),
-                kit.rival_curve((1, 1, last), (0, 1, 1), "quadratic"),
-                kit.rival_curve((1, 2, 2, last), (0, 0, 1, 1), "catapult", shade=0.6),
-                ylim=(-0.05, 1.05),
-            ),
+        yield kit.panel(
+            "The sharpness falls to 2/η",
+            "step (the start at ½)",
+            "sharpness / (2/η)",
+            *falls,
+            kit.context_curve(step, seen.slow_sharpness[0], f"steps of η/{SLOWER}"),
+            kit.predicted_curve((step[0], step[-1]), (1, 1), "2/η"),
+            log="x",
+        )
+        yield kit.panel(
+            "It forgets where it started",
+            "s, sharpness at the start / (2/η)",
+            "late sharpness / (2/η)",
+            kit.observed_curve(self.multiple, seen.late, kind="points"),
+            kit.observed_curve(self.beyond, seen.beyond_late, "not judged", **far),
+            kit.predicted_curve((1, last), (1, 1), "2/η"),
+            kit.rival_curve(self.multiple, self.multiple, "as at the start"),
+            kit.rival_curve(self.multiple, rivals["catapult"].late, "catapult", shade=0.6),
+            ylim=(0, 2.2),
+        )
+        yield kit.panel("The risk is not thrown up", "step", "risk", *risks, log="y")
+        yield kit.panel(
+            "Where networks diverge",
+            "s, sharpness at the start / (2/η)",
+            "share of networks that diverge",
+            kit.observed_curve((*self.multiple, *self.beyond), share, kind="points"),
+            kit.rival_curve((1, 1, last), (0, 1, 1), "quadratic"),
+            kit.rival_curve((1, 2, 2, last), (0, 0, 1, 1), "catapult", shade=0.6),
+            ylim=(-0.05, 1.05),
         )
 
 

@@ -1,6 +1,5 @@
 """One point beyond the edge: full-batch descent whose step size makes the start s times too sharp."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -73,10 +72,10 @@ class BeyondPoint(kit.Point):
         early = np.append(0, 2 ** np.arange(20))
         return np.union1d(early[early < last[0]], last)
 
-    def predict(self, setting: None) -> kit.Prediction:
+    def predict(self, setting):
         return kit.Prediction(late=1.0)
 
-    def observe(self, setting: None, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         begin = self.start(key)
         one = lambda seed: self.descent(begin, seed, self.multiple)
         return jax.vmap(one)(begin.keys)
@@ -122,23 +121,19 @@ class BeyondPoint(kit.Point):
             "diverged": path.diverged,
         }
 
-    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
-        return [
-            *within_reach(self.multiple, self.multiple, self.depth),
-            *resolved(observed["first_residual"], observed["residual"]),
-        ]
+    def run_conditions(self, observed):
+        yield from within_reach(self.multiple, self.multiple, self.depth)
+        yield from resolved(observed["first_residual"], observed["residual"])
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
-        return [
-            equal(
-                "late_sharpness",
-                predicted["late"],
-                late_mean(observed["sharpness"]),
-                MARGIN,
-                label="late sharpness / (2/η)",
-                aggregate="all",
-            )
-        ]
+    def judge(self, predicted, observed):
+        yield equal(
+            "late_sharpness",
+            predicted["late"],
+            late_mean(observed["sharpness"]),
+            MARGIN,
+            label="late sharpness / (2/η)",
+            aggregate="all",
+        )
 
     def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         peak = observed["risk"].max(-1) / observed["risk"][:, 0]

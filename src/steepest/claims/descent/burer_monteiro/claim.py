@@ -8,11 +8,9 @@ to r(r + 3)/2 = n, an A can be made with a maximum at which Diag(λ) − A has a
 than the best, a plain cut. Gaussian matrices show nothing of this: from the rank of the best Z on they are solved.
 """
 
-from collections.abc import Mapping
 from typing import Annotated
 
 import numpy as np
-import xarray
 
 from steepest import kit
 from steepest.claims.descent.burer_monteiro import experiment, theory
@@ -92,26 +90,24 @@ class BurerMonteiro(kit.Claim[Matrices]):
         long = [[theory.enough(n, int(r)) for r in self.lengths] for n in self.sizes]
         return [row.index(True) if any(row) else len(row) - 1 for row in long]
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {
             "n": self.sizes,
             "length": tuple(self.lengths.tolist()),
             "r": tuple(range(2, self.longest + 1)),
         }
 
-    def setting(self, key: kit.Key) -> Matrices:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
         return tuple(
             np.stack([experiment.gaussian(rng, n) for _ in range(self.seeds)]) for n in self.sizes
         )
 
-    def hypotheses(self, setting: Matrices) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         entries = self.longest * (self.longest + 1) // 2
-        return [
-            kit.assume("r(r + 1)/2 of the longest rows", entries, ">", max(self.sizes)),
-        ]
+        yield kit.assume("r(r + 1)/2 of the longest rows", entries, ">", max(self.sizes))
 
-    def predict(self, setting: Matrices) -> kit.Prediction:
+    def predict(self, setting):
         best = [[theory.max_cut_program(a) for a in matrices] for matrices in setting]
         trapped = [[theory.traps(n, r) for r in range(2, self.longest + 1)] for n in self.sizes]
         return kit.law(
@@ -120,7 +116,7 @@ class BurerMonteiro(kit.Claim[Matrices]):
             trapped=("n r", np.array(trapped, float)),
         )
 
-    def observe(self, setting: Matrices, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         of_sizes = []
         lost = []
@@ -162,133 +158,104 @@ class BurerMonteiro(kit.Claim[Matrices]):
         trapped = experiment.ends(a, x).value
         return (best - experiment.ends(a, ended).value) / (best - trapped)
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
-        return [
-            kit.assume(
-                "largest residual of stationary rows",
-                float(observed["residual"].max()),
-                "<=",
-                1e-3,
-                "raise --sweeps",
-            ),
-        ]
+    def run_conditions(self, observed):
+        yield kit.assume(
+            "largest residual of stationary rows",
+            float(observed["residual"].max()),
+            "<=",
+            1e-3,
+            "raise --sweeps",
+        )
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return the share of random starts that end at the program's value."""
         return {"reached": (seen.value > law.best * (1 - 1e-4)).mean(("seed", "start"))}
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "solved",
-                law.best,
-                seen.best,
-                1e-5,
-                over="n",
-                each=True,
-                label="value from random starts of long rows",
-            ),
-            kit.agrees(
-                "certificate",
-                seen.defect,
-                1e-3,
-                label="negative part of Diag(λ) − A there",
-            ),
-            kit.follows(
-                "trapped",
-                law.trapped,
-                seen.trapped,
-                0.01,
-                absolute=True,
-                each=True,
-                label="part of the distance to the best that is left, from near a trap",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "solved",
+            law.best,
+            seen.best,
+            1e-5,
+            over="n",
+            each=True,
+            label="value from random starts of long rows",
+        )
+        yield kit.agrees(
+            "certificate", seen.defect, 1e-3, label="negative part of Diag(λ) − A there"
+        )
+        yield kit.follows(
+            "trapped",
+            law.trapped,
+            seen.trapped,
+            0.01,
+            absolute=True,
+            each=True,
+            label="part of the distance to the best that is left, from near a trap",
+        )
 
-    def rivals(self, setting: Matrices, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         n = law.n
         r = law.r
         as_law = lambda holds: holds.transpose("n", "r").astype(float)
         largest = [[len(a) * np.linalg.eigvalsh(a)[-1] for a in of_size] for of_size in setting]
-        return [
-            kit.rival(
-                "never",
-                "the notes say it, and Gaussian matrices show none",
-                label="no traps for rows of two entries or more",
-                trapped=0 * law.trapped,
-            ),
-            kit.rival(
-                "below_the_theorem",
-                "it is where the theorem ends",
-                label="traps for all r(r + 1)/2 ≤ n",
-                trapped=as_law(r * (r + 1) <= 2 * n),
-            ),
-            kit.rival(
-                "turns_counted",
-                "B has r² entries",
-                label="traps for r² + r ≤ n",
-                trapped=as_law(r * (r + 1) <= n),
-            ),
-            kit.rival(
-                "more_equations",
-                "as many equations as unknowns have a solution",
-                label="traps for r(r + 3)/2 < n",
-                trapped=as_law(r * (r + 3) < 2 * n),
-            ),
-            kit.rival(
-                "root",
-                "it is the rule of thumb",
-                label="traps for r < √n",
-                trapped=as_law(r**2 < n),
-            ),
-            kit.rival(
-                "eigenvalue",
-                "all rows have one length together",
-                label="the value of the eigenvalue's bound, n λ_max",
-                best=("seed n", np.transpose(largest)),
-            ),
-        ]
+        yield kit.rival(
+            "no traps for rows of two entries or more",
+            "the notes say it, and Gaussian matrices show none",
+            trapped=0 * law.trapped,
+        )
+        yield kit.rival(
+            "traps for all r(r + 1)/2 ≤ n",
+            "it is where the theorem ends",
+            trapped=as_law(r * (r + 1) <= 2 * n),
+        )
+        yield kit.rival(
+            "traps for r² + r ≤ n", "B has r² entries", trapped=as_law(r * (r + 1) <= n)
+        )
+        yield kit.rival(
+            "traps for r(r + 3)/2 < n",
+            "as many equations as unknowns have a solution",
+            trapped=as_law(r * (r + 3) < 2 * n),
+        )
+        yield kit.rival("traps for r < √n", "it is the rule of thumb", trapped=as_law(r**2 < n))
+        yield kit.rival(
+            "the value of the eigenvalue's bound, n λ_max",
+            "all rows have one length together",
+            best=("seed n", np.transpose(largest)),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "cuts",
-                "rows of length one cannot turn",
-                label="ascent over cuts",
-                best=seen.cut_value,
-                defect=seen.cut_defect,
-            ),
-            kit.control(
-                "beyond_its_room",
-                "there the rows are a saddle",
-                label="a negative eigenvalue twice as large as a trap can hold",
-                trapped=seen.beyond,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "ascent over cuts",
+            "rows of length one cannot turn",
+            best=seen.cut_value,
+            defect=seen.cut_defect,
+        )
+        yield kit.control(
+            "a negative eigenvalue twice as large as a trap can hold",
+            "there the rows are a saddle",
+            trapped=seen.beyond,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
-        return (
-            kit.curves(
-                "Gaussian matrices are solved by short rows",
-                None,
-                seen.reached,
-                over="length",
-                by="n",
-                x="length r of the rows",
-                y="share of starts at the program's value",
-                name="n = {}",
-                kind="line",
-            ),
-            kit.curves(
-                "Some matrices trap rows up to r(r + 3)/2 = n",
-                law.trapped,
-                seen.trapped,
-                over="r",
-                by="n",
-                x="length r of the rows",
-                y="part of the loss that is left",
-                name="n = {}",
-            ),
+    def figure(self, law, seen, rivals):
+        yield kit.curves(
+            "Gaussian matrices are solved by short rows",
+            None,
+            seen.reached,
+            over="length",
+            by="n",
+            x="length r of the rows",
+            y="share of starts at the program's value",
+            name="n = {}",
+            kind="line",
+        )
+        yield kit.curves(
+            "Some matrices trap rows up to r(r + 3)/2 = n",
+            law.trapped,
+            seen.trapped,
+            over="r",
+            by="n",
+            x="length r of the rows",
+            y="part of the loss that is left",
+            name="n = {}",
         )

@@ -7,7 +7,7 @@ too: on a few centred digits they then err less on others than lazy ones, as the
 their random start. Lazy networks that start with no output err less still.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -188,7 +188,7 @@ class Catapult(kit.Claim[Setting]):
         """Return γλ₀ of the phases in which the kernel hardly moves."""
         return tuple(multiple for multiple in self.multiples if multiple < SURELY_LAZY)
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {
             "step": tuple(range(self.steps + 1)),
             "lazy": self.lazy,
@@ -198,7 +198,7 @@ class Catapult(kit.Claim[Setting]):
             "clock": CLOCKS,
         }
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         def draw(key: kit.Key) -> tuple[jax.Array, jax.Array, jax.Array]:
             net = linear_network(self.dimension, self.width)
             shape = (self.seeds, max(self.width, *self.widths), self.dimension + 1)
@@ -209,21 +209,15 @@ class Catapult(kit.Claim[Setting]):
 
         return Setting(*kit.compiled(draw)(key))
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
-        return [
-            kit.assume(
-                "γλ₀", self.multiple, between=(2, 4), note="choose --multiple between 2 and 4"
-            ),
-            kit.assume(
-                "smallest width m",
-                min(*self.widths, self.width),
-                ">=",
-                50,
-                "the theorem is for m ≫ 1",
-            ),
-        ]
+    def hypotheses(self, setting):
+        yield kit.assume(
+            "γλ₀", self.multiple, between=(2, 4), note="choose --multiple between 2 and 4"
+        )
+        yield kit.assume(
+            "smallest width m", min(*self.widths, self.width), ">=", 50, "the theorem is for m ≫ 1"
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         curvature = 1 / self.width  # ‖x‖²/(m d)
 
         def follow(output: jax.Array, ntk: jax.Array) -> tuple[jax.Array, ...]:
@@ -263,7 +257,7 @@ class Catapult(kit.Claim[Setting]):
         square = np.asarray(setting.output / setting.ntk)[:, None] ** 2
         return square * (4 - multiple) / (LAZY - multiple) / self.width
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         raw = signs(digits((3, 8), RELU_IMAGES))
         pixels = np.asarray(raw.x)
         images = np.stack([pixels, pixels - pixels.mean(0)])
@@ -367,7 +361,7 @@ class Catapult(kit.Claim[Setting]):
             "steepness": lr * ntk_top(net, path.params, images),
         }
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return deviations from the recursion, slopes of the time of the peak, and what became of ReLU networks."""
         paths = [(seen[name], law[name]) for name in ("loss", "steepness")]
         with np.errstate(invalid="ignore"):  # a wrong rule may diverge
@@ -399,43 +393,41 @@ class Catapult(kit.Claim[Setting]):
         ends = ends.assign_coords(lazy=np.array(self.lazy))
         return 1 - ends / ends.lazy
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.agrees("recursion", seen.off, 1e-9, label="relative deviation from the recursion"),
-            kit.follows(
-                "threshold",
-                law.threshold,
-                seen.threshold,
-                0.005,
-                each=True,
-                label="γλ₀ around which divergence starts",
-            ),
-            kit.follows(
-                "rise",
-                law.rise,
-                seen.rise,
-                0.03,
-                each=True,
-                label="γλ₀ around which the loss begins to rise",
-            ),
-            kit.follows(
-                "lazy_fall",
-                law.fall,
-                seen.fall,
-                0.05,  # the next order in 1/m takes up to 2 % at γλ₀ = 1.5 and m = 500
-                over="lazy",
-                each=True,
-                label="1 − λ/λ₀ in the end, below 2/λ₀",
-            ),
-            kit.agrees(
-                "final_flatness",
-                seen.ends_off,
-                1e-6,  # rounding grows while the loss does
-                label="γλ where descent ends, over the recursion's, less one",
-            ),
-            *self.judge_digits(law, seen),
-            *self.judge_peaks(law, seen),
-        ]
+    def judge(self, law, seen):
+        yield kit.agrees("recursion", seen.off, 1e-9, label="relative deviation from the recursion")
+        yield kit.follows(
+            "threshold",
+            law.threshold,
+            seen.threshold,
+            0.005,
+            each=True,
+            label="γλ₀ around which divergence starts",
+        )
+        yield kit.follows(
+            "rise",
+            law.rise,
+            seen.rise,
+            0.03,
+            each=True,
+            label="γλ₀ around which the loss begins to rise",
+        )
+        yield kit.follows(
+            "lazy_fall",
+            law.fall,
+            seen.fall,
+            0.05,  # the next order in 1/m takes up to 2 % at γλ₀ = 1.5 and m = 500
+            over="lazy",
+            each=True,
+            label="1 − λ/λ₀ in the end, below 2/λ₀",
+        )
+        yield kit.agrees(
+            "final_flatness",
+            seen.ends_off,
+            1e-6,  # rounding grows while the loss does
+            label="γλ where descent ends, over the recursion's, less one",
+        )
+        yield from self.judge_digits(law, seen)
+        yield from self.judge_peaks(law, seen)
 
     def judge_digits(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
         """Compare where descents of ReLU networks on digits end, and their test errors."""
@@ -489,64 +481,52 @@ class Catapult(kit.Claim[Setting]):
             ),
         ]
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
-        return [
-            kit.rival(
-                "diverges_at_two",
-                "descent on the linearized network diverges there",
-                label="divergence at 2/λ₀",
-                threshold=law.threshold / 2,
-            ),
-            kit.rival(
-                "rises_from_four",
-                "a loss that ends lower has not risen",
-                label="the loss falls as long as descent converges",
-                rise=2 * law.rise,
-            ),
-            kit.rival(
-                "one_step",
-                "the kernel moves in the first step",
-                label="λ falls by its first step",
-                fall=law.fall * law.lazy * (LAZY - law.lazy),
-            ),
-            kit.rival(
-                "target_forgotten",
-                "it is the same at y = 0",
-                label="λ' = λ + γ a r²(γλ − 4)",
-                **self.paths_of_rule(setting, lambda r, ntk, lr: r**2 * (lr * ntk - 4)),
-            ),
-            kit.rival(
-                "printed_rule",
-                "as printed in the notes",
-                label="λ' = λ + γ a r²(γλ − 4/(z − y))",
-                **self.paths_of_rule(setting, lambda r, ntk, lr: r**2 * (lr * ntk - 4 / r)),
-            ),
-            kit.rival(
-                "fastest_step",
-                "the curvature at which the step converges fastest",
-                label="γλ ends below 1",
-                flatness=np.minimum(law.flatness, 1.0),
-                relu_flatness=1.0,
-            ),
-            kit.rival(
-                "as_flat",
-                "flatter minima err less, and steps converge fastest at γλ = 1",
-                label="the test error falls to 1/γλ₀, as the curvature may",
-                test_error=("clock", [1 / THROWN_STEP] * 2),
-            ),
-            kit.rival(
-                "peak_of_root",
-                "the output, not the loss, is of order √m",
-                label="peak loss ∝ √m",
-                peak=law.peak**0.5,
-            ),
-            kit.rival(
-                "small_gap",
-                "log(γλ₀ − 1) for γλ₀ near 2",
-                label="growth by γλ₀ − 2 a step",
-                peak_time_slope=1 / (self.multiple - LAZY) if self.multiple > LAZY else 1.0,
-            ),
-        ]
+    def rivals(self, setting, law):
+        yield kit.rival(
+            "divergence at 2/λ₀",
+            "descent on the linearized network diverges there",
+            id="diverges_at_two",
+            threshold=law.threshold / 2,
+        )
+        yield kit.rival(
+            "the loss falls as long as descent converges",
+            "a loss that ends lower has not risen",
+            rise=2 * law.rise,
+        )
+        yield kit.rival(
+            "λ falls by its first step",
+            "the kernel moves in the first step",
+            fall=law.fall * law.lazy * (LAZY - law.lazy),
+        )
+        yield kit.rival(
+            "λ' = λ + γ a r²(γλ − 4)",
+            "it is the same at y = 0",
+            **self.paths_of_rule(setting, lambda r, ntk, lr: r**2 * (lr * ntk - 4)),
+        )
+        yield kit.rival(
+            "λ' = λ + γ a r²(γλ − 4/(z − y))",
+            "as printed in the notes",
+            **self.paths_of_rule(setting, lambda r, ntk, lr: r**2 * (lr * ntk - 4 / r)),
+        )
+        yield kit.rival(
+            "γλ ends below 1",
+            "the curvature at which the step converges fastest",
+            flatness=np.minimum(law.flatness, 1.0),
+            relu_flatness=1.0,
+        )
+        yield kit.rival(
+            "the test error falls to 1/γλ₀, as the curvature may",
+            "flatter minima err less, and steps converge fastest at γλ = 1",
+            test_error=("clock", [1 / THROWN_STEP] * 2),
+        )
+        yield kit.rival(
+            "peak loss ∝ √m", "the output, not the loss, is of order √m", peak=law.peak**0.5
+        )
+        yield kit.rival(
+            "growth by γλ₀ − 2 a step",
+            "log(γλ₀ − 1) for γλ₀ near 2",
+            peak_time_slope=1 / (self.multiple - LAZY) if self.multiple > LAZY else 1.0,
+        )
 
     def paths_of_rule(self, setting: Setting, rule: Callable[..., Values]) -> dict[str, Any]:
         """Return the paths of another rule for λ."""
@@ -569,62 +549,54 @@ class Catapult(kit.Claim[Setting]):
         large = lambda values: np.nan_to_num(values, nan=FAR, posinf=FAR, neginf=-FAR)
         return {"loss": (dims, large(loss)), "steepness": (dims, large(steepness))}
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         names = ("relu_loss", "relu_peak", "relu_flatness")
         lazy = {name: seen[name].isel(relu=0) for name in names}
         turned = lambda array: (array.dims, np.roll(array.values, 1, 0))
-        return [
-            kit.control(
-                "linearized",
-                "a linearized network keeps the kernel of its start",
-                label="networks linearized at their start",
-                threshold=seen.linear_threshold,
-                flatness=seen.linear_flatness,
-                relu_flatness=xarray.DataArray(np.array(self.relu_multiples), dims="relu"),
-            ),
-            kit.control(
-                "ends",
-                "the loss comes back between 2/λ₀ and 4/λ₀",
-                label="the loss at the end for its peak",
-                rise=seen.end_rise,
-            ),
-            kit.control(
-                "other_start",
-                "the recursion starts at a network's own output and kernel",
-                label="descents of other networks",
-                loss=turned(seen.loss),
-                steepness=turned(seen.steepness),
-            ),
-            kit.control(
-                "start",
-                "it is the catapult that depends on the width",
-                label="the loss at the start for that at the peak",
-                peak_loss=seen.start_loss,
-            ),
-            kit.control(
-                "lazy_relu",
-                "below 2/λ₀ the loss does not rise",
-                label=f"ReLU networks at γλ₀ = {self.relu_multiples[0]:g}",
-                **lazy,
-            ),
-            kit.control(
-                "silent_start",
-                "there is no output of the start to forget",
-                label="ReLU networks that start with no output",
-                usual_thrown=seen.silent_thrown,
-                usual_lazy=seen.silent_lazy,
-            ),
-            kit.control(
-                "usual_start",
-                "they keep the output of their start",
-                label="lazy networks from the usual start for those with no output there",
-                silent_lazy=seen.usual_lazy,
-            ),
-        ]
+        yield kit.control(
+            "networks linearized at their start",
+            "a linearized network keeps the kernel of its start",
+            threshold=seen.linear_threshold,
+            flatness=seen.linear_flatness,
+            relu_flatness=xarray.DataArray(np.array(self.relu_multiples), dims="relu"),
+        )
+        yield kit.control(
+            "the loss at the end for its peak",
+            "the loss comes back between 2/λ₀ and 4/λ₀",
+            id="ends",
+            rise=seen.end_rise,
+        )
+        yield kit.control(
+            "descents of other networks",
+            "the recursion starts at a network's own output and kernel",
+            loss=turned(seen.loss),
+            steepness=turned(seen.steepness),
+        )
+        yield kit.control(
+            "the loss at the start for that at the peak",
+            "it is the catapult that depends on the width",
+            id="start",
+            peak_loss=seen.start_loss,
+        )
+        yield kit.control(
+            f"ReLU networks at γλ₀ = {self.relu_multiples[0]:g}",
+            "below 2/λ₀ the loss does not rise",
+            id="lazy_relu",
+            **lazy,
+        )
+        yield kit.control(
+            "ReLU networks that start with no output",
+            "there is no output of the start to forget",
+            usual_thrown=seen.silent_thrown,
+            usual_lazy=seen.silent_lazy,
+        )
+        yield kit.control(
+            "lazy networks from the usual start for those with no output there",
+            "they keep the output of their start",
+            silent_lazy=seen.usual_lazy,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         shown = min(self.steps + 1, 41)
         steps = np.arange(shown)
         flat = seen.end_flatness[0].values
@@ -635,38 +607,36 @@ class Catapult(kit.Claim[Setting]):
             kit.observed_curve(self.relu_multiples, seen.relu_loss[i], name, shade=float(i))
             for i, name in enumerate(("raw pixels", "centred pixels"))
         ]
-        return (
-            kit.panel(
-                f"At γλ₀ = {self.multiple:g} the loss grows, then falls",
-                "step",
-                "loss",
-                kit.observed_curve(steps, seen.loss[:4, :shown], "networks, a line each"),
-                kit.predicted_curve(steps, law.loss[0, :shown], "recursion for one of them"),
-                log="y",
-                ylim=(1e-8, None),
-            ),
-            kit.panel(
-                "Descent ends where γλ < 2",
-                "γλ₀",
-                "γλ at the end",
-                kit.context_curve(self.multiples, np.full_like(flat, LAZY), "2"),
-                kit.predicted_curve(self.thrown, law.flatness[0], "recursion"),
-                kit.observed_curve(self.multiples, flat, "one seed", kind="points"),
-            ),
-            kit.panel(
-                "The peak grows with the width",
-                "width m",
-                "peak loss",
-                kit.observed_curve(widths, peaks, kind="points"),
-                kit.predicted_curve(widths, peaks[0] * widths / widths[0], "∝ m"),
-                log="xy",
-            ),
-            kit.panel(
-                "ReLU on digits: where training ends is empirical",
-                "γλ₀",
-                "loss at the end / at the start",
-                *relu,
-                kit.context_curve((12, 12), (0, 1), "12", kind="dashed"),
-                log="x",
-            ),
+        yield kit.panel(
+            f"At γλ₀ = {self.multiple:g} the loss grows, then falls",
+            "step",
+            "loss",
+            kit.observed_curve(steps, seen.loss[:4, :shown], "networks, a line each"),
+            kit.predicted_curve(steps, law.loss[0, :shown], "recursion for one of them"),
+            log="y",
+            ylim=(1e-8, None),
+        )
+        yield kit.panel(
+            "Descent ends where γλ < 2",
+            "γλ₀",
+            "γλ at the end",
+            kit.context_curve(self.multiples, np.full_like(flat, LAZY), "2"),
+            kit.predicted_curve(self.thrown, law.flatness[0], "recursion"),
+            kit.observed_curve(self.multiples, flat, "one seed", kind="points"),
+        )
+        yield kit.panel(
+            "The peak grows with the width",
+            "width m",
+            "peak loss",
+            kit.observed_curve(widths, peaks, kind="points"),
+            kit.predicted_curve(widths, peaks[0] * widths / widths[0], "∝ m"),
+            log="xy",
+        )
+        yield kit.panel(
+            "ReLU on digits: where training ends is empirical",
+            "γλ₀",
+            "loss at the end / at the start",
+            *relu,
+            kit.context_curve((12, 12), (0, 1), "12", kind="dashed"),
+            log="x",
         )

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -200,11 +199,11 @@ class CatapultPoint(kit.Point):
         "shown is the mean over seeds. The theorem is for m → ∞: narrow networks may leave it.",
     )
 
-    def predict(self, setting: Any) -> kit.Prediction:
+    def predict(self, setting):
         phase = float(self.multiple > 2) + float(self.multiple > 4)
         return kit.Prediction(phase=phase, flatness=2.0)
 
-    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         return jax.vmap(self.outcome)(kit.keys(key, self.seeds))
 
     def outcome(self, key: kit.Key) -> Mapping[str, jax.Array]:
@@ -221,12 +220,12 @@ class CatapultPoint(kit.Point):
             "diverged": path.diverged,
         }
 
-    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         distance = min(abs(self.multiple - line) for line in (2, 4))
         advice = "the theorem says nothing on the lines"
-        return [kit.assume("distance of γλ₀ from 2 and 4", distance, ">", 0, advice)]
+        yield kit.assume("distance of γλ₀ from 2 and 4", distance, ">", 0, advice)
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
+    def judge(self, predicted, observed):
         diverged = observed["diverged"]
         phase = np.where(diverged, 2.0, np.where(observed["growth"] > 1, 1.0, 0.0))
         checks = [equal("phase", predicted["phase"], phase, (-0.25, 0.25), absolute=True)]

@@ -6,7 +6,6 @@ risks, as if the risk were convex, provided that W̄ is judged by the features o
 bound how far weights go, and how large risks are on the way.
 """
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 import numpy as np
@@ -99,25 +98,23 @@ class DescentTelescope(kit.Claim[Setting]):
     full = {"steps": 2000, "width": 512, "n": 200, "seeds": 8}
     out_of_scope = {"step_sizes": (1.0, 2.0, 10.0)}
 
-    def axes(self) -> dict[str, tuple]:
+    def axes(self):
         return {"step_size": self.step_sizes}
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         for_images, for_networks = kit.keys(key, 2)
         data = signs(digits(classes=(3, 8), n=self.n, key=for_images))
         x = np.asarray(data.x)
         unit = x / np.linalg.norm(x, axis=1, keepdims=True)
         return Setting(unit, np.asarray(data.y), kit.keys(for_networks, self.seeds))
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         longest = float(np.linalg.norm(setting.x, axis=1).max())
         largest = max(self.step_sizes)
-        return [
-            kit.assume("largest ‖x‖", longest, "<=", 1 + 1e-12, "features must not exceed one"),
-            kit.assume("largest η", largest, "<", 2 / _slope_constant(), "lower --step_sizes"),
-        ]
+        yield kit.assume("largest ‖x‖", longest, "<=", 1 + 1e-12, "features must not exceed one")
+        yield kit.assume("largest η", largest, "<", 2 / _slope_constant(), "lower --step_sizes")
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         return kit.law(
             least=("step_size", 2 - _slope_constant() * np.array(self.step_sizes)),
             inner=2.0,
@@ -125,7 +122,7 @@ class DescentTelescope(kit.Claim[Setting]):
             convex=2.0,
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         networks = follow_networks(setting, self.width, self.steps, self.step_sizes)
         least = {
             length: [least_of_one_example(size, length) for size in self.step_sizes]
@@ -138,7 +135,7 @@ class DescentTelescope(kit.Claim[Setting]):
             convex=("later_step", regress(setting.x, setting.y, self.steps, self.slowdown)),
         )
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return the identity's defect, the inequality's slack, and the largest a that the bound allows."""
         lr = seen.step_size
         inner = law.inner * lr * seen.inner
@@ -153,104 +150,85 @@ class DescentTelescope(kit.Claim[Setting]):
             "motion": (ahead / spent).min(["reference", "step"], skipna=False),
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.agrees(
-                "best_constant",
-                abs(seen.least - law.least),
-                ATTAINED,
-                label="one example: largest a in ‖W_T − W̄‖² + aηΣR ≤ ‖W_0 − W̄‖² + 2ηΣR⁽ᵗ⁾(W̄), from 2 − cη",
-            ),
-            kit.idle(
-                kit.at_least(
-                    "motion",
-                    law.least,
-                    seen.motion,
-                    over="step_size",
-                    each=True,
-                    label="networks: largest a in the same bound",
-                ),
-                "gradients of images are so far from the longest that no changed world here fails it",
-            ),
-            kit.agrees(
-                "moving_features",
-                (-seen.slack).clip(min=0),
-                ROUNDING,
-                label="R(W_t) − R⁽ᵗ⁾(W̄) above ⟨∇R(W_t), W_t − W̄⟩",
-            ),
-            kit.idle(
-                kit.agrees(
-                    "identity",
-                    seen.defect,
-                    ROUNDING,
-                    label="change of distance − sums of the gradients, relative",
-                ),
-                "it is algebra",
-            ),
+    def judge(self, law, seen):
+        yield kit.agrees(
+            "best_constant",
+            abs(seen.least - law.least),
+            ATTAINED,
+            label="one example: largest a in ‖W_T − W̄‖² + aηΣR ≤ ‖W_0 − W̄‖² + 2ηΣR⁽ᵗ⁾(W̄), from 2 − cη",
+        )
+        yield kit.idle(
             kit.at_least(
-                "convex",
-                law.convex,
-                seen.convex.min("later_step"),
-                label="logistic regression: least (‖W_0 − W̄‖² − ‖W_T − W̄‖²)/(ηT (R(W_T) − R(W̄)))",
+                "motion",
+                law.least,
+                seen.motion,
+                over="step_size",
+                each=True,
+                label="networks: largest a in the same bound",
             ),
-        ]
+            "gradients of images are so far from the longest that no changed world here fails it",
+        )
+        yield kit.agrees(
+            "moving_features",
+            (-seen.slack).clip(min=0),
+            ROUNDING,
+            label="R(W_t) − R⁽ᵗ⁾(W̄) above ⟨∇R(W_t), W_t − W̄⟩",
+        )
+        yield kit.idle(
+            kit.agrees(
+                "identity",
+                seen.defect,
+                ROUNDING,
+                label="change of distance − sums of the gradients, relative",
+            ),
+            "it is algebra",
+        )
+        yield kit.at_least(
+            "convex",
+            law.convex,
+            seen.convex.min("later_step"),
+            label="logistic regression: least (‖W_0 − W̄‖² − ‖W_T − W̄‖²)/(ηT (R(W_T) − R(W̄)))",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
-        return [
-            kit.rival(
-                "flow",
-                "the flow's identity has no squares, and small steps follow the flow",
-                label="the bound of gradient flow holds for steps",
-                squares=0.0,
-                least=xarray.full_like(law.least, 2.0),
-            ),
-            kit.rival(
-                "crude",
-                "the squared slope of the loss is below the loss",
-                label="2 − η for 2 − cη",
-                least=2 - law.step_size,
-            ),
-            kit.rival(
-                "half",
-                "the square's cross term comes twice",
-                label="⟨∇R, W − W̄⟩ enters once",
-                inner=1.0,
-            ),
-            kit.rival(
-                "sharpest",
-                "of all bounds by ‖W_0 − W̄‖² alone, 1/(4ηT) is the sharpest",
-                label="the convex bound with 4ηT and the term kept",
-                convex=4.0,
-            ),
-        ]
+    def rivals(self, setting, law):
+        yield kit.rival(
+            "the bound of gradient flow holds for steps",
+            "the flow's identity has no squares, and small steps follow the flow",
+            squares=0.0,
+            least=xarray.full_like(law.least, 2.0),
+        )
+        yield kit.rival(
+            "2 − η for 2 − cη",
+            "the squared slope of the loss is below the loss",
+            least=2 - law.step_size,
+        )
+        yield kit.rival("⟨∇R, W − W̄⟩ enters once", "the square's cross term comes twice", inner=1.0)
+        yield kit.rival(
+            "the convex bound with 4ηT and the term kept",
+            "of all bounds by ‖W_0 − W̄‖² alone, 1/(4ηT) is the sharpest",
+            convex=4.0,
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         first = seen.reference_risk.isel(step=0, drop=True)
         names = ("left", "inner", "squares", "risk", "reference_risk", "distance")
-        return [
-            kit.control(
-                "frozen",
-                "features move, and a reference that fits on the first need not fit on later ones",
-                label="references judged by the features at the start",
-                reference_risk=first.broadcast_like(seen.reference_risk),
-            ),
-            kit.control(
-                "tanh",
-                "⟨∇f(W), W⟩ is not f(W)",
-                label="a layer of tanh neurons",
-                **{name: seen[f"tanh_{name}"] for name in names},
-            ),
-            kit.control(
-                "shorter",
-                "its gradient is at most half as long",
-                label="an example of length one half",
-                least=seen.least_shorter,
-            ),
-        ]
+        yield kit.control(
+            "references judged by the features at the start",
+            "features move, and a reference that fits on the first need not fit on later ones",
+            reference_risk=first.broadcast_like(seen.reference_risk),
+        )
+        yield kit.control(
+            "a layer of tanh neurons",
+            "⟨∇f(W), W⟩ is not f(W)",
+            **{name: seen[f"tanh_{name}"] for name in names},
+        )
+        yield kit.control(
+            "an example of length one half",
+            "its gradient is at most half as long",
+            least=seen.least_shorter,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         return panels_of_descent(law, seen)
 
 

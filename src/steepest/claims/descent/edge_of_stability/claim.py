@@ -142,85 +142,73 @@ class EdgeOfStability(kit.Claim[Setting]):
         """Return the three step sizes η, smallest first."""
         return (self.lr / self.ratio, self.lr, self.lr * self.ratio)
 
-    def axes(self) -> dict[str, tuple[float, ...]]:
+    def axes(self):
         return {"step_size": self.step_sizes}
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         return EdgePoint.of(self).networks(key)
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         time = self.steps * max(self.step_sizes)
-        return [kit.assume("flow time η × steps", time, "<=", 1e5, "choose a smaller --lr")]
+        yield kit.assume("flow time η × steps", time, "<=", 1e5, "choose a smaller --lr")
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         return kit.law(sharpness=("step_size", 2 / np.array(self.step_sizes)))
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         return follow_descents_and_flow(EdgePoint.of(self), setting, self.step_sizes)
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         in_units = observed["sharpness"] * np.array(self.step_sizes)[:, None] / 2
-        return [
-            *starts_below_the_edge(in_units[..., 0], observed["residual"]),
-            had_time_to_stay(in_units, self.steps),
-            flow_goes_on(
-                observed["flow_sharpness"] * min(self.step_sizes) / 2, MARGIN[1], self.steps
-            ),
-        ]
+        yield from starts_below_the_edge(in_units[..., 0], observed["residual"])
+        yield had_time_to_stay(in_units, self.steps)
+        yield flow_goes_on(
+            observed["flow_sharpness"] * min(self.step_sizes) / 2, MARGIN[1], self.steps
+        )
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         """Compare the sharpness with 2/η: the mean over the last fifth, and every reading of the last two."""
-        return [
-            kit.follows(
-                "late_sharpness",
-                law.sharpness,
-                last_fifth(seen.sharpness),
-                MARGIN,
-                label="sharpness in the last fifth of descent",
-            ),
-            kit.follows(
-                "stays",
-                law.sharpness,
-                last_two_fifths(seen.sharpness, seen.step),
-                MARGIN,
-                over="step_size step",
-                each=True,
-                label="every sharpness in the last two fifths",
-            ),
-        ]
+        yield kit.follows(
+            "late_sharpness",
+            law.sharpness,
+            last_fifth(seen.sharpness),
+            MARGIN,
+            label="sharpness in the last fifth of descent",
+        )
+        yield kit.follows(
+            "stays",
+            law.sharpness,
+            last_two_fifths(seen.sharpness, seen.step),
+            MARGIN,
+            over="step_size step",
+            each=True,
+            label="every sharpness in the last two fifths",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
-        return [
-            kit.rival(
-                "half_the_edge",
-                "there a step along the top eigenvector lands on the minimum",
-                label="the sharpness stops at 1/η",
-                sharpness=law.sharpness / 2,
-            ),
-            kit.rival(
-                "no_step_size",
-                "it is a property of the minimum alone",
-                label="the sharpness does not depend on η",
-                sharpness=xarray.full_like(law.sharpness, law.sharpness.max()),
-            ),
-        ]
+    def rivals(self, setting, law):
+        yield kit.rival(
+            "the sharpness stops at 1/η",
+            "there a step along the top eigenvector lands on the minimum",
+            id="half_the_edge",
+            sharpness=law.sharpness / 2,
+        )
+        yield kit.rival(
+            "the sharpness does not depend on η",
+            "it is a property of the minimum alone",
+            sharpness=xarray.full_like(law.sharpness, law.sharpness.max()),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         flow = seen.flow_sharpness.rename(time="record")
         as_long = seen.isel(record=slice(0, flow.sizes["record"]))
         # the flow's readings are as many steps of the smallest size apart as the horizon has room for
-        return [
-            kit.control(
-                "flow",
-                "a flow has no step size that could hold it",
-                label="gradient flow in the place of every descent",
-                sharpness=flow.broadcast_like(as_long.sharpness),
-                **{name: as_long[name] for name in ("step", "risk", "residual")},
-            ),
-        ]
+        yield kit.control(
+            "gradient flow in the place of every descent",
+            "a flow has no step size that could hold it",
+            sharpness=flow.broadcast_like(as_long.sharpness),
+            **{name: as_long[name] for name in ("step", "risk", "residual")},
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: object
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         flow = kit.context_curve(seen.flow_time, seen.flow_sharpness.isel(seed=0), "gradient flow")
         return panels_of_descents(self.step_sizes, law, seen, flow)

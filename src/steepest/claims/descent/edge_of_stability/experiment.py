@@ -58,10 +58,10 @@ class EdgePoint(kit.Point):
             key, self.seeds, n=self.n, width=self.width, depth=self.depth, c_w=self.c_w
         )
 
-    def predict(self, setting: None) -> kit.Prediction:
+    def predict(self, setting):
         return kit.Prediction(sharpness=2 / self.lr)
 
-    def observe(self, setting: None, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         start = self.networks(key)
         look = {"sharpness": partial(self.sharpness, start.risk)}
         descent = lambda seed: self.path(start, start.net.init(seed), self.lr, look)
@@ -89,16 +89,14 @@ class EdgePoint(kit.Point):
         """Return the sharpness and its residual relative to it."""
         return relative_sharpness(risk, params, self.products)
 
-    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         in_units = observed["value"] * self.lr / 2
-        return [
-            *starts_below_the_edge(in_units[:, 0], observed["residual"]),
-            had_time(in_units, self.steps),
-        ]
+        yield from starts_below_the_edge(in_units[:, 0], observed["residual"])
+        yield had_time(in_units, self.steps)
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
+    def judge(self, predicted, observed):
         late = late_mean(observed["value"]) / predicted["sharpness"]
-        return [equal("late_sharpness", 1.0, late, MARGIN, label="late sharpness / (2/η)")]
+        yield equal("late_sharpness", 1.0, late, MARGIN, label="late sharpness / (2/η)")
 
     def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         start = observed["value"][:, 0].mean() / predicted["sharpness"]

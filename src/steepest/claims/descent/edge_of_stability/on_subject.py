@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
-import xarray
 from numpy.typing import NDArray
 
 from steepest import kit
@@ -67,7 +66,7 @@ class EdgeOnSubject(OnSubject, EdgeOfStability):
         "stays": Plainly("the sharpness farthest from 2/η in the last two fifths of a descent"),
     }
 
-    def setting(self, key: kit.Key) -> Networks:
+    def setting(self, key):
         return self.build_all(most=self.n)
 
     def prepare(self, networks: Networks, key: kit.Key) -> Networks:
@@ -95,7 +94,7 @@ class EdgeOnSubject(OnSubject, EdgeOfStability):
         steps = min(self.steps, facts.get("time", np.inf) / (lr * self.ratio))
         return {"lr": lr, "steps": max(RECORDS, int(steps))}
 
-    def hypotheses(self, setting: Networks) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         examples = sum(count for _, count in setting.subjects[0].batches)
         hypotheses = [
             kit.assume(
@@ -134,10 +133,10 @@ class EdgeOnSubject(OnSubject, EdgeOfStability):
             batch=self.batch,
         )
 
-    def predict(self, setting: Networks) -> kit.Prediction:
+    def predict(self, setting):
         return kit.Prediction(sharpness=("step_size", 2 / np.array(self.step_sizes)))
 
-    def observe(self, setting: Networks, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         paths = [
             [self.descent(subject, lr, rng) for lr in self.step_sizes]
@@ -192,7 +191,7 @@ class EdgeOnSubject(OnSubject, EdgeOfStability):
         half = 2 * float(errors.std(ddof=1)) / len(forms) ** 0.5
         return full | {"sharpness": ratio, "residual": half / abs(ratio)}
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         in_units = observed["sharpness"] * np.array(self.step_sizes)[:, None] / 2
         residual = observed["residual"]
         if not self.batch:
@@ -204,7 +203,9 @@ class EdgeOnSubject(OnSubject, EdgeOfStability):
                     "median relative error of a batch sharpness", np.median(residual), "<=", SCATTER
                 ),
             ]
-        return [*below, *self.still_learning(observed), had_time_to_stay(in_units, self.steps)]
+        yield from below
+        yield from self.still_learning(observed)
+        yield had_time_to_stay(in_units, self.steps)
 
     def still_learning(self, observed: kit.Observation) -> list[kit.Hypothesis]:
         """Check, of cross-entropy, that no descent had fitted its examples before it ended."""
@@ -212,7 +213,7 @@ class EdgeOnSubject(OnSubject, EdgeOfStability):
             return []
         return [still_learning(observed["risk"], observed["step"], self.steps)]
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         """Judge as the claim does; with batches a reading is uncertain by itself, and means of fifths are judged."""
         checks = super().judge(law, seen)
         if not self.batch:
@@ -226,20 +227,18 @@ class EdgeOnSubject(OnSubject, EdgeOfStability):
         )
         return [check for check in checks if check.id != before.id] + [before]
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         if not self.batch:
             return []
         return [
             kit.control(
-                "full_batch",
+                "the largest eigenvalue of the full batch in its place",
                 "with small batches it is the batch's sharpness that binds, and the full batch's stays below",
-                label="the largest eigenvalue of the full batch in its place",
+                id="full_batch",
                 sharpness=seen.full_sharpness,
             )
         ]
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: object
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         panels = panels_of_descents(self.step_sizes, law, seen)
         return retitled(panels, "Sharpness, and 2/η (dashed)", "In units of 2/η", "Risk")

@@ -6,7 +6,6 @@ down. So descent from a random start finds a root of M, or its best approximatio
 rank, and leaves a saddle after a time log(1/distance) over its lowest curvature.
 """
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import jax
@@ -192,7 +191,7 @@ class FactorizationLandscape(kit.Claim[Setting]):
         """Return ¼‖M‖² of both matrices."""
         return np.array([(np.array(levels) ** 2).sum() / 4 for levels in (self.exact, self.over)])
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         names = [
             f"{NAMES[i]}, S = {{{' '.join(str(u + 1) for u in chosen)}}}"
             for i, chosen in self.sets()
@@ -206,7 +205,7 @@ class FactorizationLandscape(kit.Claim[Setting]):
             "radius": self.radii,
         }
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
         n = self.dimension
         r = self.columns
@@ -238,30 +237,28 @@ class FactorizationLandscape(kit.Claim[Setting]):
         levels = self.spectra(self.dimension)
         return setting.bases * levels[:, None] @ np.swapaxes(setting.bases, 1, 2)
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         levels = [np.sort(np.array(part)) for part in (self.exact, self.over)]
-        return [
-            kit.assume(
-                "smallest eigenvalue of M",
-                min(part[0] for part in levels),
-                ">",
-                0,
-                "XXᵀ cannot reach negative ones; leave out zeros",
-            ),
-            kit.assume(
-                "smallest gap between eigenvalues",
-                min(np.diff(part).min(initial=np.inf) for part in levels),
-                ">",
-                0,
-                "equal ones make more critical points",
-            ),
-            kit.assume("rank of the first matrix", len(self.exact), "==", self.columns),
-            kit.assume("rank of the second matrix", len(self.over), ">", self.columns),
-            # X and U side by side must fit, for the pairs that are orthogonal
-            kit.assume("dimension", self.dimension, ">=", max(len(self.over), 2 * self.columns)),
-        ]
+        yield kit.assume(
+            "smallest eigenvalue of M",
+            min(part[0] for part in levels),
+            ">",
+            0,
+            "XXᵀ cannot reach negative ones; leave out zeros",
+        )
+        yield kit.assume(
+            "smallest gap between eigenvalues",
+            min(np.diff(part).min(initial=np.inf) for part in levels),
+            ">",
+            0,
+            "equal ones make more critical points",
+        )
+        yield kit.assume("rank of the first matrix", len(self.exact), "==", self.columns)
+        yield kit.assume("rank of the second matrix", len(self.over), ">", self.columns)
+        # X and U side by side must fit, for the pairs that are orthogonal
+        yield kit.assume("dimension", self.dimension, ">=", max(len(self.over), 2 * self.columns))
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         levels = self.spectra(self.dimension)
         points = [point for row in levels for point in factorization_points(row, self.columns)]
         # x_2/x_1 at the start is known; radius · direction is the only part of it that is not one
@@ -280,7 +277,7 @@ class FactorizationLandscape(kit.Claim[Setting]):
             escape=("gap radius draw", ahead / np.array(self.gaps)[:, None, None]),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         matrices = self.matrices(setting)
         certificates = []
         longer = []
@@ -332,14 +329,12 @@ class FactorizationLandscape(kit.Claim[Setting]):
         times = leave(np.array(self.gaps), np.array(self.radii), directions)
         return final_risks(matrices, starts, self.steps), times
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         converged = (observed["critical_gradient"] < CONVERGED).mean(1)
-        return [
-            kit.assume("‖∇f‖ at the constructed points", observed["gradient"].max(), "<", 1e-12),
-            kit.assume("share of searches that converged", converged.min(), ">=", 0.3),
-        ]
+        yield kit.assume("‖∇f‖ at the constructed points", observed["gradient"].max(), "<", 1e-12)
+        yield kit.assume("share of searches that converged", converged.min(), ">=", 0.3)
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return deviations at constructed points, of what searches found, of descents and of the identity."""
         misses = []
         misfits = []
@@ -365,57 +360,55 @@ class FactorizationLandscape(kit.Claim[Setting]):
             "identity_off": abs(second) / abs(seen.terms).max("term"),
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.agrees("value", seen.value_off, 1e-10, label="f at all critical points"),
-            kit.agrees(
-                "lowest_curvature",
-                seen.lowest_off,
-                1e-10,
-                label="lowest curvature at all critical points",
-            ),
-            kit.agrees(
-                "index",
-                seen.index_off,
-                0.0,
-                label="number of directions that lead down at all critical points",
-            ),
-            kit.agrees(
-                "spectrum",
-                seen.spectrum_off,
-                1e-10,
-                label="all eigenvalues of the Hessian at all critical points",
-            ),
-            kit.agrees(
-                "complete",
-                seen.miss,
-                1e-10,
-                label="critical points that searches find: f − nearest predicted value, relative",
-            ),
-            kit.agrees(
-                "found_curvature",
-                seen.misfit,
-                # in an unused column the gradient may be cubic: 1e-8 leaves z³ = 1e-8, whose curvature is z²
-                1e-5,
-                label="critical points that searches find: lowest curvature and f, off the nearest predicted pair",
-            ),
-            kit.agrees(
-                "descent",
-                seen.excess,
-                1e-12,
-                label="excess of descents from random starts over the best value, relative",
-            ),
-            *self.judge_lemma(law, seen),
-            kit.follows(
-                "escape_time",
-                law.escape,
-                seen.escape,
-                # descent with η = 0.01/λ_1 is late by η gap/2, 0.3 % at the largest gap
-                0.005,
-                each=True,
-                label="time to leave the saddle at the second eigenvector",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.agrees("value", seen.value_off, 1e-10, label="f at all critical points")
+        yield kit.agrees(
+            "lowest_curvature",
+            seen.lowest_off,
+            1e-10,
+            label="lowest curvature at all critical points",
+        )
+        yield kit.agrees(
+            "index",
+            seen.index_off,
+            0.0,
+            label="number of directions that lead down at all critical points",
+        )
+        yield kit.agrees(
+            "spectrum",
+            seen.spectrum_off,
+            1e-10,
+            label="all eigenvalues of the Hessian at all critical points",
+        )
+        yield kit.agrees(
+            "complete",
+            seen.miss,
+            1e-10,
+            label="critical points that searches find: f − nearest predicted value, relative",
+        )
+        yield kit.agrees(
+            "found_curvature",
+            seen.misfit,
+            # in an unused column the gradient may be cubic: 1e-8 leaves z³ = 1e-8, whose curvature is z²
+            1e-5,
+            label="critical points that searches find: lowest curvature and f, off the nearest predicted pair",
+        )
+        yield kit.agrees(
+            "descent",
+            seen.excess,
+            1e-12,
+            label="excess of descents from random starts over the best value, relative",
+        )
+        yield from self.judge_lemma(law, seen)
+        yield kit.follows(
+            "escape_time",
+            law.escape,
+            seen.escape,
+            # descent with η = 0.01/λ_1 is late by η gap/2, 0.3 % at the largest gap
+            0.005,
+            each=True,
+            label="time to leave the saddle at the second eigenvector",
+        )
 
     def judge_lemma(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
         """Judge Ge's identity and lemma at pairs of X and U."""
@@ -427,11 +420,7 @@ class FactorizationLandscape(kit.Claim[Setting]):
                 label="∇²f[Δ, Δ] − ½‖ΔΔᵀ‖² + (3/2)‖E‖² − 4⟨∇f, Δ⟩, E = XXᵀ − M",
             ),
             kit.at_most(
-                "lemma",
-                law.constant,
-                seen.ratio,
-                each=True,
-                label="‖ΔΔᵀ‖²/‖E‖² of random pairs",
+                "lemma", law.constant, seen.ratio, each=True, label="‖ΔΔᵀ‖²/‖E‖² of random pairs"
             ),
             kit.follows(
                 "sharp",
@@ -443,8 +432,9 @@ class FactorizationLandscape(kit.Claim[Setting]):
             ),
         ]
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
-        return [*self.rivals_of_points(law), *self.rivals_of_lemma()]
+    def rivals(self, setting, law):
+        yield from self.rivals_of_points(law)
+        yield from self.rivals_of_lemma()
 
     def rivals_of_points(self, law: xarray.Dataset) -> list[kit.Rival]:
         """Return wrong theories of the critical points."""
@@ -465,41 +455,36 @@ class FactorizationLandscape(kit.Claim[Setting]):
         ]
         return [
             kit.rival(
-                "square_of_sum",
+                "f = ¼(Σ_{i∉S} λ_i)²",
                 "the omitted part as one number",
-                label="f = ¼(Σ_{i∉S} λ_i)²",
                 value=("point", [left_out.sum() ** 2 / 4 for left_out in omitted]),
             ),
             kit.rival(
-                "saddle_at_origin",
+                "only the origin is a saddle",
                 "the only point where X has no direction",
-                label="only the origin is a saddle",
                 index=("point", np.where(used == 0, index, 0)),
             ),
             kit.rival(
-                "missing_columns",
+                "only points of deficient rank are saddles",
                 "an unused column is the way out; X of full rank has none",
-                label="only points of deficient rank are saddles",
                 index=("point", positive * (r - used)),
                 lowest=("point", np.where(used < r, -top, 0)),
             ),
             kit.rival(
-                "largest_omitted",
+                "λ_min = −max λ_v at every saddle",
                 "right wherever a column is unused",
-                label="λ_min = −max λ_v at every saddle",
+                id="largest_omitted",
                 lowest=("point", np.where(best, 0, -top)),
                 escape=law.escape * law.gap / (law.gap + 1),
             ),
             kit.rival(
-                "geometric_mean",
+                "mixing two columns costs 2√(λ_u λ_u')",
                 "it is 2λ_u where both are equal",
-                label="mixing two columns costs 2√(λ_u λ_u')",
                 spectrum=("point eigenvalue", geometric),
             ),
             kit.rival(
-                "no_others",
+                "only the origin and the best are critical",
                 "a landscape without spurious minima need not have these saddles",
-                label="only the origin and the best are critical",
                 value=("point", np.where(best | (used == 0), value, least)),
             ),
         ]
@@ -508,67 +493,53 @@ class FactorizationLandscape(kit.Claim[Setting]):
         """Return wrong theories of Ge's identity and lemma."""
         return [
             kit.rival(
-                "two_for_three",
+                "½‖ΔΔᵀ‖² − ‖E‖² + 4⟨∇f, Δ⟩",
                 "then the lemma's 2 would be just what is needed",
-                label="½‖ΔΔᵀ‖² − ‖E‖² + 4⟨∇f, Δ⟩",
                 identity=("term", [0.5, -1.0, 4.0]),
             ),
             kit.rival(
-                "local_constant",
+                "‖ΔΔᵀ‖² ≤ 1.207 ‖E‖²",
                 "the constant of the lemma for ‖Δ‖² σ_r(M) (Tu et al. 2016)",
-                label="‖ΔΔᵀ‖² ≤ 1.207 ‖E‖²",
+                id="local_constant",
                 constant=1 / (2 * (np.sqrt(2) - 1)),
             ),
-            kit.rival(
-                "three",
-                "as much as the proof can bear",
-                label="the lemma's constant is 3",
-                constant=3.0,
-            ),
+            kit.rival("the lemma's constant is 3", "as much as the proof can bear", constant=3.0),
         ]
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         turned = lambda name: (seen[name].dims, seen[name].values[::-1])
-        return [
-            kit.control(
-                "longer",
-                "these points are not critical",
-                label=f"points that are {LONGER:g} times as long",
-                value=seen.longer_value,
-                lowest=seen.longer_lowest,
-                index=seen.longer_index,
-                spectrum=seen.longer_spectrum,
-            ),
-            kit.control(
-                "other_matrix",
-                "its critical points have other values",
-                label="what searches found of the other matrix",
-                **{name: turned(name) for name in FOUND},
-            ),
-            kit.control(
-                "blind_starts",
-                "they lie on the stable set of a saddle",
-                label="starts without the first eigenvector",
-                end=seen.blind_end,
-            ),
-            kit.control(
-                "another_root",
-                "the lemma is about the nearest root",
-                label="Δ to a root that is not the nearest",
-                ratio=seen.turned_ratio,
-                orthogonal_ratio=seen.ratio,
-            ),
-            kit.control(
-                "other_start",
-                "the time is that of the start's own direction",
-                label="descents that leave in another direction",
-                escape=(seen.escape.dims, np.roll(seen.escape.values, 1, -1)),
-            ),
-        ]
+        yield kit.control(
+            f"points that are {LONGER:g} times as long",
+            "these points are not critical",
+            id="longer",
+            value=seen.longer_value,
+            lowest=seen.longer_lowest,
+            index=seen.longer_index,
+            spectrum=seen.longer_spectrum,
+        )
+        yield kit.control(
+            "what searches found of the other matrix",
+            "its critical points have other values",
+            **{name: turned(name) for name in FOUND},
+        )
+        yield kit.control(
+            "starts without the first eigenvector",
+            "they lie on the stable set of a saddle",
+            end=seen.blind_end,
+        )
+        yield kit.control(
+            "Δ to a root that is not the nearest",
+            "the lemma is about the nearest root",
+            ratio=seen.turned_ratio,
+            orthogonal_ratio=seen.ratio,
+        )
+        yield kit.control(
+            "descents that leave in another direction",
+            "the time is that of the start's own direction",
+            escape=(seen.escape.dims, np.roll(seen.escape.values, 1, -1)),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         over = np.flatnonzero(self.owner == 1)
         over = over[np.argsort(law.value.values[over], kind="stable")]
         values = law.value.values[over]
@@ -583,44 +554,42 @@ class FactorizationLandscape(kit.Claim[Setting]):
         straight = rivals["largest_omitted"].lowest[over]
         constant = float(law.constant)
         local = float(rivals["local_constant"].constant)
-        return (
-            kit.panel(
-                "Each critical point but the best has negative curvature",
-                "critical points, best first",
-                "lowest eigenvalue of the Hessian",
-                kit.observed_curve(
-                    place, seen.lowest[over], "automatic differentiation", kind="points"
-                ),
-                kit.predicted_curve(place, law.lowest[over], "predicted"),
-                kit.rival_curve(place, straight, "−max λ_v, even where |S| = r"),
+        yield kit.panel(
+            "Each critical point but the best has negative curvature",
+            "critical points, best first",
+            "lowest eigenvalue of the Hessian",
+            kit.observed_curve(
+                place, seen.lowest[over], "automatic differentiation", kind="points"
             ),
-            kit.panel(
-                "Searches find critical points at predicted values only",
-                "f",
-                "searches",
-                kit.observed_curve(levels, counts, "searches that end there", kind="points"),
-                kit.context_curve(values, 0 * values, "predicted values", kind="points"),
-            ),
-            kit.panel(
-                "Ge's constant 2 is sharp",
-                "‖ΔΔᵀ‖² / ‖XXᵀ − M‖²",
-                "share of pairs below",
-                kit.observed_curve(random, shares, "random pairs", kind="steps"),
-                kit.observed_curve(orthogonal, shares, "XᵀU = 0, XᵀX = UᵀU = cI", shade=0.7),
-                kit.predicted_curve((constant, constant), (0, 1), f"{constant:g}"),
-                kit.rival_curve((local, local), (0, 1), f"{local:.4g}"),
-            ),
-            kit.curves(
-                "Time to leave a saddle",
-                law.escape,
-                seen.escape,
-                over="radius",
-                by="gap",
-                name="gap {}",
-                x="distance of the start",
-                y="time",
-                log="xy",
-            ),
+            kit.predicted_curve(place, law.lowest[over], "predicted"),
+            kit.rival_curve(place, straight, "−max λ_v, even where |S| = r"),
+        )
+        yield kit.panel(
+            "Searches find critical points at predicted values only",
+            "f",
+            "searches",
+            kit.observed_curve(levels, counts, "searches that end there", kind="points"),
+            kit.context_curve(values, 0 * values, "predicted values", kind="points"),
+        )
+        yield kit.panel(
+            "Ge's constant 2 is sharp",
+            "‖ΔΔᵀ‖² / ‖XXᵀ − M‖²",
+            "share of pairs below",
+            kit.observed_curve(random, shares, "random pairs", kind="steps"),
+            kit.observed_curve(orthogonal, shares, "XᵀU = 0, XᵀX = UᵀU = cI", shade=0.7),
+            kit.predicted_curve((constant, constant), (0, 1), f"{constant:g}"),
+            kit.rival_curve((local, local), (0, 1), f"{local:.4g}"),
+        )
+        yield kit.curves(
+            "Time to leave a saddle",
+            law.escape,
+            seen.escape,
+            over="radius",
+            by="gap",
+            name="gap {}",
+            x="distance of the start",
+            y="time",
+            log="xy",
         )
 
 

@@ -1,8 +1,6 @@
 """The experiments of factorization-landscape: critical points, descents, and the time to leave a saddle."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -138,25 +136,23 @@ class FactorizationPointOfDiagram(kit.Point):
         "to any, descent waits.",
     )
 
-    def predict(self, setting: Any) -> kit.Prediction:
+    def predict(self, setting):
         return kit.Prediction(rate=self.gaps, time=np.log(1 / self.radii) / self.gaps)
 
-    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         leave = lambda seed: escape(unit(seed), self.gaps, self.radii, self.pace)
         time, ahead = jax.vmap(leave)(kit.keys(key, self.escapes))
         return {"time": time, "ahead": ahead}
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
-        return [
-            equal(
-                "escape_time",
-                observed["ahead"] / float(predicted["rate"]),
-                observed["time"],
-                # descent is late by half of ηgap, below pace/2
-                0.006,
-                label="time to leave the saddle, relative to log(x₂/x₁)/gap",
-            )
-        ]
+    def judge(self, predicted, observed):
+        yield equal(
+            "escape_time",
+            observed["ahead"] / float(predicted["rate"]),
+            observed["time"],
+            # descent is late by half of ηgap, below pace/2
+            0.006,
+            label="time to leave the saddle, relative to log(x₂/x₁)/gap",
+        )
 
     def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         return {"log_time": float(np.log10(observed["time"]).mean())}

@@ -5,7 +5,7 @@ layers for ever, and with them the rate of the flow from below. Descent with a f
 step; with steps that adapt to the layers its risk still falls exponentially.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -175,7 +175,7 @@ class ImbalanceConserved(kit.Claim[Setting]):
         """Return the largest step on two numbers times their largest curvature at the end."""
         return max(self.rates) / FINER * float(np.hypot(max(self.imbalances), 2 * self.targets[0]))
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {
             "excess": self.excesses,
             "near_excess": self.excesses[:2],
@@ -187,7 +187,7 @@ class ImbalanceConserved(kit.Claim[Setting]):
             "activation": tuple(KINDS),
         }
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
         small = []
         near = []
@@ -247,36 +247,34 @@ class ImbalanceConserved(kit.Claim[Setting]):
         V = np.sign(share) * right @ root + 0.02 * rng.normal(size=(INPUTS, self.hidden))
         return left * levels @ right.T, U, V, _off(rng, V, n)
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         steepest = np.linalg.norm(setting.small.U[:, 1], 2, axis=(1, 2)).max() ** 2
-        return [
-            kit.assume(
-                "hidden neurons",
-                self.hidden,
-                ">=",
-                ROWS + INPUTS,
-                "fewer leave no room off the rows of V",
-            ),
-            kit.assume("least excess s", self.excesses[0], "==", 0),
-            kit.assume("excesses", len(self.excesses), ">=", 3),
-            kit.assume(
-                "largest step times σ_max²(U)",
-                max(self.rates) * steepest,
-                "<",
-                0.5,
-                "choose smaller --rates",
-            ),
-            kit.assume(
-                "largest step times the curvature, two numbers",
-                self.sharpest_step,
-                "<",
-                0.1,
-                "choose smaller --rates or --imbalances",
-            ),
-            kit.assume("uv/y at the start, two numbers", self.product / self.targets[0], "<", 1),
-        ]
+        yield kit.assume(
+            "hidden neurons",
+            self.hidden,
+            ">=",
+            ROWS + INPUTS,
+            "fewer leave no room off the rows of V",
+        )
+        yield kit.assume("least excess s", self.excesses[0], "==", 0)
+        yield kit.assume("excesses", len(self.excesses), ">=", 3)
+        yield kit.assume(
+            "largest step times σ_max²(U)",
+            max(self.rates) * steepest,
+            "<",
+            0.5,
+            "choose smaller --rates",
+        )
+        yield kit.assume(
+            "largest step times the curvature, two numbers",
+            self.sharpest_step,
+            "<",
+            0.1,
+            "choose smaller --rates or --imbalances",
+        )
+        yield kit.assume("uv/y at the start, two numbers", self.product / self.targets[0], "<", 1)
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         y = self.targets[0]
         shares = [_share_lost(delta, y, y - self.product) for delta in self.unbalanced]
         steps = np.array(self.rates) / FINER
@@ -292,7 +290,7 @@ class ImbalanceConserved(kit.Claim[Setting]):
             decrease=1.0,
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         readings = np.concatenate([[0.25, 0.5], np.linspace(1, self.fall, READINGS)])
         time, change, arrived = self.flows(setting, readings)
         # the least of log(R_0/R)/2t bounds the whole path, the last is the mean
@@ -386,22 +384,17 @@ class ImbalanceConserved(kit.Claim[Setting]):
         least, taken = zip(*halves, strict=True)
         return np.concatenate(least), np.concatenate(taken)
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         longest = observed["taken"].max()
         short = "choose more --steps"
-        return [
-            kit.assume("share of flows that arrived", observed["arrived"].mean(), "==", 1),
-            kit.assume("most steps of an adaptive descent", longest, "<", self.steps, short),
-        ]
+        yield kit.assume("share of flows that arrived", observed["arrived"].mean(), "==", 1)
+        yield kit.assume("most steps of an adaptive descent", longest, "<", self.steps, short)
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return the part of what descent changes that its gradients do not sum up to, and adaptive speeds."""
-        return {
-            "unexplained_part": seen.unexplained / seen.drift,
-            "speed": -np.log(seen.taken),
-        }
+        return {"unexplained_part": seen.unexplained / seen.drift, "speed": -np.log(seen.taken)}
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         least = "least log(R_0/R_t)/2t along a flow"
         bounds = {
             "rate_bound": ("bound", "small starts"),
@@ -409,35 +402,33 @@ class ImbalanceConserved(kit.Claim[Setting]):
             "margin_bound": ("margin_bound", "with a margin"),
             "through_zero": ("through_zero", "against the target"),
         }
-        return [
-            kit.agrees("conserved", seen.change, 1e-8, label="change of D along the flows"),
-            kit.agrees(
-                "relu_diagonal",
-                seen.diagonal.sel(activation="ReLU"),
-                1e-8,
-                label="largest change of D's diagonal along the flow, ReLU",
-            ),
-            *(
-                kit.at_least(id, law[name], seen[name], each=True, label=f"{least}, {starts}")
-                for id, (name, starts) in bounds.items()
-            ),
-            kit.ranks(
-                "faster",
-                law.bound,
-                seen.mean_rate,
-                over="excess",
-                at_hand={"norm of U at the start": seen.norm},
-                label="mean rate grows with what is added to U",
-            ),
-            kit.follows(
-                "scalar_rate",
-                law.scalar_rate,
-                seen.scalar_rate,
-                1e-4,
-                label="two numbers: rate at the end",
-            ),
-            *self.judge_descent(law, seen),
-        ]
+        yield kit.agrees("conserved", seen.change, 1e-8, label="change of D along the flows")
+        yield kit.agrees(
+            "relu_diagonal",
+            seen.diagonal.sel(activation="ReLU"),
+            1e-8,
+            label="largest change of D's diagonal along the flow, ReLU",
+        )
+        yield from (
+            kit.at_least(id, law[name], seen[name], each=True, label=f"{least}, {starts}")
+            for id, (name, starts) in bounds.items()
+        )
+        yield kit.ranks(
+            "faster",
+            law.bound,
+            seen.mean_rate,
+            over="excess",
+            at_hand={"norm of U at the start": seen.norm},
+            label="mean rate grows with what is added to U",
+        )
+        yield kit.follows(
+            "scalar_rate",
+            law.scalar_rate,
+            seen.scalar_rate,
+            1e-4,
+            label="two numbers: rate at the end",
+        )
+        yield from self.judge_descent(law, seen)
 
     def judge_descent(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
         """Judge what descent with fixed steps loses, and how fast descent with adaptive ones is."""
@@ -481,50 +472,41 @@ class ImbalanceConserved(kit.Claim[Setting]):
             ),
         ]
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         frozen = partial(_each, lambda U, V, Y: _least(U) + _least(V))
         # at the end of the flow there is no E, so that the margin is σ_min(Y)
         of_target = lambda U, V, Y: linear_network_rate(U, V, Y, margin=_least(Y) ** 0.5).bound
         delta = law.imbalance
         y = self.targets[0]
-        return [
-            kit.rival(
-                "kernel_at_start",
-                "the tangent kernel, if it stayed",
-                label="c = σ_n²(U_0) + σ_m²(V_0)",
-                bound=("start excess", frozen(setting.small)),
-                margin_bound=("start near_excess", frozen(setting.near)),
-                through_zero=("start", frozen(setting.against)),
-            ),
-            kit.rival(
-                "margin_of_target",
-                "what it is at the end",
-                label="the margin is σ_min(Y)",
-                bound=("start excess", _each(of_target, setting.small)),
-                through_zero=("start", _each(of_target, setting.against)),
-            ),
-            kit.rival(
-                "rate_of_risk",
-                "it is the rate of the risk, a square",
-                label="the error falls like e^(−2ct)",
-                bound=2 * law.bound,
-                digits_bound=2 * law.digits_bound,
-                margin_bound=2 * law.margin_bound,
-            ),
-            kit.rival(
-                "risk_alone",
-                "the rate of the balanced network",
-                label="the rate is 2y whatever the start",
-                scalar_rate=0 * delta + 2 * y,
-            ),
-            kit.rival(
-                "sum_of_both",
-                "right where one of them is zero",
-                label="the rate is δ + 2y",
-                scalar_rate=delta + 2 * y,
-            ),
-            *self.rivals_of_descent(law),
-        ]
+        yield kit.rival(
+            "c = σ_n²(U_0) + σ_m²(V_0)",
+            "the tangent kernel, if it stayed",
+            bound=("start excess", frozen(setting.small)),
+            margin_bound=("start near_excess", frozen(setting.near)),
+            through_zero=("start", frozen(setting.against)),
+        )
+        yield kit.rival(
+            "the margin is σ_min(Y)",
+            "what it is at the end",
+            bound=("start excess", _each(of_target, setting.small)),
+            through_zero=("start", _each(of_target, setting.against)),
+        )
+        yield kit.rival(
+            "the error falls like e^(−2ct)",
+            "it is the rate of the risk, a square",
+            bound=2 * law.bound,
+            digits_bound=2 * law.digits_bound,
+            margin_bound=2 * law.margin_bound,
+        )
+        yield kit.rival(
+            "the rate is 2y whatever the start",
+            "the rate of the balanced network",
+            scalar_rate=0 * delta + 2 * y,
+        )
+        yield kit.rival(
+            "the rate is δ + 2y", "right where one of them is zero", scalar_rate=delta + 2 * y
+        )
+        yield from self.rivals_of_descent(law)
 
     def rivals_of_descent(self, law: xarray.Dataset) -> list[kit.Rival]:
         """Return wrong theories of what steps lose, and of what they gain."""
@@ -533,76 +515,63 @@ class ImbalanceConserved(kit.Claim[Setting]):
         at_end = start**2 / (2 * np.hypot(law.unbalanced, 2 * y))
         return [
             kit.rival(
-                "square_order",
+                "descent changes D like η²",
                 "each step changes D by η²",
-                label="descent changes D like η²",
                 drift=law.drift**2,
                 scalar_loss=law.scalar_loss * law.rate / law.rate.max(),
             ),
             kit.rival(
-                "curvature_of_the_end",
+                "the share lost is η e²/(2√(δ² + 4y²)) of the first error",
                 "the path to the end has less of it",
-                label="the share lost is η e²/(2√(δ² + 4y²)) of the first error",
                 scalar_loss=at_end * law.rate / FINER,
             ),
             kit.rival(
-                "flow_rate",
+                "1 − R_{t+1}/R_t ≥ 2ηc",
                 "R falls by e^(−2ηc) in the time η of the flow",
-                label="1 − R_{t+1}/R_t ≥ 2ηc",
                 decrease=2.0,
             ),
         ]
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         back = lambda name: (seen[name].dims, np.flip(seen[name].values, 1))
-        return [
-            kit.control(
-                "descent",
-                "finite steps do not conserve D",
-                label="descent in place of the flow",
-                change=seen.drift.max(),
-            ),
-            kit.control(
-                "one_step",
-                "each step by itself changes D by η²",
-                label="a single step in place of a time",
-                drift=seen.first_drift,
-                scalar_loss=seen.first_loss,
-            ),
-            kit.control(
-                "tanh",
-                "it is not homogeneous",
-                label="a hidden layer of tanh",
-                change=np.nanmax(seen.bent_path.sel(activation="tanh")),
-                diagonal=(seen.diagonal.dims, seen.diagonal.values[::-1]),
-            ),
-            kit.control(
-                "other_sum",
-                "without η² Σ (…) all of it is left",
-                label="D as if descent conserved it",
-                unexplained=seen.drift,
-            ),
-            kit.control(
-                "reversed_imbalance",
-                "the rate must be that of the imbalance",
-                label="imbalances in reverse order",
-                bound=back("bound"),
-                digits_bound=back("digits_bound"),
-                mean_rate=back("mean_rate"),
-                scalar_rate=("imbalance", seen.scalar_rate.values[::-1]),
-                taken=(seen.taken.dims, seen.taken.values[::-1]),
-            ),
-            kit.control(
-                "against_the_target",
-                "they have no margin",
-                label="starts against the target",
-                margin_bound=seen.through_zero,
-            ),
-        ]
+        yield kit.control(
+            "descent in place of the flow",
+            "finite steps do not conserve D",
+            id="descent",
+            change=seen.drift.max(),
+        )
+        yield kit.control(
+            "a single step in place of a time",
+            "each step by itself changes D by η²",
+            drift=seen.first_drift,
+            scalar_loss=seen.first_loss,
+        )
+        yield kit.control(
+            "a hidden layer of tanh",
+            "it is not homogeneous",
+            id="tanh",
+            change=np.nanmax(seen.bent_path.sel(activation="tanh")),
+            diagonal=(seen.diagonal.dims, seen.diagonal.values[::-1]),
+        )
+        yield kit.control(
+            "D as if descent conserved it",
+            "without η² Σ (…) all of it is left",
+            unexplained=seen.drift,
+        )
+        yield kit.control(
+            "imbalances in reverse order",
+            "the rate must be that of the imbalance",
+            bound=back("bound"),
+            digits_bound=back("digits_bound"),
+            mean_rate=back("mean_rate"),
+            scalar_rate=("imbalance", seen.scalar_rate.values[::-1]),
+            taken=(seen.taken.dims, seen.taken.values[::-1]),
+        )
+        yield kit.control(
+            "starts against the target", "they have no margin", margin_bound=seen.through_zero
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         readings = seen.readings.values
         tiny = 1e-17
         falls = []
@@ -619,44 +588,38 @@ class ImbalanceConserved(kit.Claim[Setting]):
         bent = np.nanmax(seen.bent_path, 1)
         of_relu = np.nanmax(seen.diagonal_path[1], 0) + tiny
         relu = {"kind": "points", "shade": 1.0}
-        return (
-            kit.panel(
-                "Only the linear network conserves D",
-                "log R_0/R",
-                "largest change of D",
-                kit.observed_curve(readings, seen.change.max("flow") + tiny, "linear"),
-                kit.observed_curve(readings, bent[0], "tanh", shade=0.5),
-                kit.observed_curve(readings, bent[1], "ReLU", shade=1.0),
-                kit.observed_curve(readings, of_relu, "ReLU, diagonal", **relu),
-                log="y",
-            ),
-            kit.panel(
-                "Imbalance speeds the flow up, as the bound says",
-                "time",
-                "R / R_0",
-                *falls,
-                log="y",
-            ),
-            kit.panel(
-                "Two numbers: the rate at the end",
-                "δ = u² − v²",
-                "rate",
-                kit.observed_curve(self.imbalances, seen.scalar_rate, "flow", kind="points"),
-                kit.predicted_curve(delta, np.hypot(delta, 2 * y), "√(δ² + 4y²)"),
-                kit.rival_curve(delta, delta + 2 * y, "δ + 2y"),
-                kit.rival_curve(delta, 0 * delta + 2 * y, "2y", shade=0.5),
-            ),
-            kit.curves(
-                "Descent loses D in proportion to its step",
-                law.scalar_loss.assign_coords(rate=law.rate / FINER),
-                seen.scalar_loss.assign_coords(rate=seen.rate / FINER),
-                over="rate",
-                by="unbalanced",
-                name="δ = {}",
-                x="η",
-                y="share of δ lost",
-                log="xy",
-            ),
+        yield kit.panel(
+            "Only the linear network conserves D",
+            "log R_0/R",
+            "largest change of D",
+            kit.observed_curve(readings, seen.change.max("flow") + tiny, "linear"),
+            kit.observed_curve(readings, bent[0], "tanh", shade=0.5),
+            kit.observed_curve(readings, bent[1], "ReLU", shade=1.0),
+            kit.observed_curve(readings, of_relu, "ReLU, diagonal", **relu),
+            log="y",
+        )
+        yield kit.panel(
+            "Imbalance speeds the flow up, as the bound says", "time", "R / R_0", *falls, log="y"
+        )
+        yield kit.panel(
+            "Two numbers: the rate at the end",
+            "δ = u² − v²",
+            "rate",
+            kit.observed_curve(self.imbalances, seen.scalar_rate, "flow", kind="points"),
+            kit.predicted_curve(delta, np.hypot(delta, 2 * y), "√(δ² + 4y²)"),
+            kit.rival_curve(delta, delta + 2 * y, "δ + 2y"),
+            kit.rival_curve(delta, 0 * delta + 2 * y, "2y", shade=0.5),
+        )
+        yield kit.curves(
+            "Descent loses D in proportion to its step",
+            law.scalar_loss.assign_coords(rate=law.rate / FINER),
+            seen.scalar_loss.assign_coords(rate=seen.rate / FINER),
+            over="rate",
+            by="unbalanced",
+            name="δ = {}",
+            x="η",
+            y="share of δ lost",
+            log="xy",
         )
 
 

@@ -1,8 +1,6 @@
 """The experiments of imbalance-conserved: flows and descents on ½‖Y − UVᵀ‖²."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +8,7 @@ import numpy as np
 
 from steepest import kit
 from steepest.dynamics import FlowPath, flow
-from steepest.kit.points import Arrays, equal
+from steepest.kit.points import equal
 
 LINEAR, TANH, RELU = range(3)  # activations of the hidden layer
 
@@ -164,10 +162,10 @@ class ScalarPoint(kit.Point):
         "the flow faster.",
     )
 
-    def predict(self, setting: Any) -> kit.Prediction:
+    def predict(self, setting):
         return kit.Prediction(rate=np.hypot(self.imbalances, 2 * self.targets))
 
-    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         u, v = scalar_start(self.imbalances, self.product)
         readings = jnp.array([0.8, 1.0]) * self.fall
         path = follow(
@@ -178,22 +176,18 @@ class ScalarPoint(kit.Point):
         rate = (readings[1] - readings[0]) / 2 / (path.time[1] - path.time[0])
         return {"rate": rate, "arrived": path.ok}
 
-    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
-        return [
-            kit.assume("the flow arrived", float(observed["arrived"]), "==", 1),
-            kit.assume("|log y/p|", abs(np.log(self.targets / self.product)), ">", 0),
-        ]
+    def run_conditions(self, observed):
+        yield kit.assume("the flow arrived", float(observed["arrived"]), "==", 1)
+        yield kit.assume("|log y/p|", abs(np.log(self.targets / self.product)), ">", 0)
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
-        return [
-            equal(
-                "late_rate",
-                predicted["rate"],
-                observed["rate"],
-                1e-4,
-                label="rate of y − uv at the end",
-            )
-        ]
+    def judge(self, predicted, observed):
+        yield equal(
+            "late_rate",
+            predicted["rate"],
+            observed["rate"],
+            1e-4,
+            label="rate of y − uv at the end",
+        )
 
     def boundaries(self, x: str, y: str) -> tuple[kit.Curve, ...]:
         if {x, y} != {"imbalances", "targets"}:

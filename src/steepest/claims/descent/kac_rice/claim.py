@@ -4,7 +4,6 @@ The gradient of such a form is independent of its height and of its Hessian, but
 a Gaussian matrix shifted by −p h. Minima are therefore low, and the higher the dimension, the more alike.
 """
 
-from collections.abc import Mapping
 from math import gamma, pi
 from typing import Annotated, NamedTuple
 
@@ -116,7 +115,7 @@ class KacRice(kit.Claim[Setting]):
     }
     shared = {
         "steepest.landscapes._critical_points.binomial_weights": "it makes forms isotropic, which is all that theory "
-        "knows of them",
+        "knows of them"
     }
     tiny = {"circles": 200, "forms": 12, "starts": 60}
     full = {"circles": 40000, "dimensions": (3, 4, 5), "forms": 1500, "starts": 600}
@@ -130,7 +129,7 @@ class KacRice(kit.Claim[Setting]):
         spheres = [(self.degree, N, self.forms) for N in self.dimensions]
         return circles + spheres
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {
             "degree": self.degrees,
             "dimension": self.dimensions,
@@ -139,7 +138,7 @@ class KacRice(kit.Claim[Setting]):
             "index": tuple(range(self.dimensions[-1])),
         }
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         # NumPy's generator, seeded by the key: three programs less to compile
         rng = kit.numpy_generator(key)
         sizes = [(n, len(binomial_weights(p, N))) for p, N, n in self.kinds]
@@ -149,18 +148,16 @@ class KacRice(kit.Claim[Setting]):
             tuple(rng.standard_normal((self.starts, N)) for N in self.dimensions),
         )
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
-        return [
-            kit.assume(
-                "share of signs in the coefficients",
-                self.signs,
-                "==",
-                0,
-                "other laws of coefficients are not invariant under rotations",
-            )
-        ]
+    def hypotheses(self, setting):
+        yield kit.assume(
+            "share of signs in the coefficients",
+            self.signs,
+            "==",
+            0,
+            "other laws of coefficients are not invariant under rotations",
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         spheres = [expected(self.degree, N) for N in self.dimensions]
         every = [expected(self.degree, 2), *spheres]
         high = [one for one, N in zip(spheres, self.dimensions, strict=True) if N > 3]
@@ -175,7 +172,7 @@ class KacRice(kit.Claim[Setting]):
             by_index=("index", spheres[-1]["by_index"]),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         normal = [
             mixed(one, other, self.signs)
             for one, other in zip(setting.normal, setting.signs, strict=True)
@@ -204,22 +201,20 @@ class KacRice(kit.Claim[Setting]):
         lanes = zip(coefficients, self.dimensions, starts, strict=True)
         return [tally_sphere(values, self.degree, N, points) for values, N, points in lanes]
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         pairs = observed["sphere"].sum() / 2
         whole = observed["complete"].mean()
         advice = "others may be missing; raise --starts"
-        return [
-            kit.assume(
-                "share of pairs that one start alone found",
-                observed["single"].sum() / pairs,
-                "<",
-                0.001,
-                advice,
-            ),
-            kit.assume("share of forms with Morse's sum", whole, "==", 1, advice),
-        ]
+        yield kit.assume(
+            "share of pairs that one start alone found",
+            observed["single"].sum() / pairs,
+            "<",
+            0.001,
+            advice,
+        )
+        yield kit.assume("share of forms with Morse's sum", whole, "==", 1, advice)
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         p = self.degree
         # sums over points, since their number and their heights are not independent
         checks = [
@@ -273,7 +268,7 @@ class KacRice(kit.Claim[Setting]):
             ),
         ]
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         p = law.degree
         N = law.dimension
         unshifted = np.array([_direct(self.degree, n, shift=0.0) for n in self.dimensions])
@@ -282,76 +277,61 @@ class KacRice(kit.Claim[Setting]):
         high = [n > 3 for n in self.dimensions]
         saddles = [mean[1] for (mean, _), at in zip(plain[1:], high, strict=True) if at]
         even = xarray.ones_like(law.by_index) * law.by_index.mean()
-        return [
-            kit.rival(
-                "no_shift",
-                "gradient and height are independent",
-                label="height and curvature are independent too",
-                circle=2 * np.sqrt(2 * (p - 1)),
-                sphere=("dimension", unshifted[:, 0]),
-                minima=("dimension", unshifted[:, 1]),
-                height=0 * law.height - 1e-9,
-                saddles=0 * law.saddles - 1e-9,
-            ),
-            kit.rival(
-                "narrow_diagonal",
-                "all entries of a Gaussian matrix alike",
-                label="variance one on the diagonal of G",
-                # p(p − 1) in place of 2p(p − 1) for the variance of the one entry
-                circle=2 * np.sqrt((p * (p - 1) + p**2) / p),
-                sphere=("dimension", narrow[:, 0]),
-                minima=("dimension", narrow[:, 1]),
-            ),
-            kit.rival(
-                "bezout",
-                "the number of complex solutions",
-                label="all complex critical points are real",
-                circle=2.0 * p,
-                sphere=2 * ((self.degree - 1.0) ** N - 1) / (self.degree - 2),
-            ),
-            kit.rival(
-                "unweighted",
-                "heights are eigenvalues",
-                label="heights of the k-th eigenvalue, without Kac–Rice's weight",
-                height=("dimension", [mean[0] for mean, _ in plain[1:]]),
-                saddles=("high", saddles),
-                spread=("at", [-deviation[0] / mean[0] for mean, deviation in plain]),
-            ),
-            kit.rival(
-                "never_alike",
-                "one form is like another",
-                label="the spread of N = 2 at every N",
-                spread=xarray.ones_like(law.spread) * law.spread[0],
-            ),
-            kit.rival(
-                "every_index_alike",
-                "an index is drawn like any other",
-                label="as many points of every index",
-                by_index=even,
-            ),
-        ]
+        yield kit.rival(
+            "height and curvature are independent too",
+            "gradient and height are independent",
+            circle=2 * np.sqrt(2 * (p - 1)),
+            sphere=("dimension", unshifted[:, 0]),
+            minima=("dimension", unshifted[:, 1]),
+            height=0 * law.height - 1e-9,
+            saddles=0 * law.saddles - 1e-9,
+        )
+        yield kit.rival(
+            "variance one on the diagonal of G",
+            "all entries of a Gaussian matrix alike",
+            # p(p − 1) in place of 2p(p − 1) for the variance of the one entry
+            circle=2 * np.sqrt((p * (p - 1) + p**2) / p),
+            sphere=("dimension", narrow[:, 0]),
+            minima=("dimension", narrow[:, 1]),
+        )
+        yield kit.rival(
+            "all complex critical points are real",
+            "the number of complex solutions",
+            circle=2.0 * p,
+            sphere=2 * ((self.degree - 1.0) ** N - 1) / (self.degree - 2),
+        )
+        yield kit.rival(
+            "heights of the k-th eigenvalue, without Kac–Rice's weight",
+            "heights are eigenvalues",
+            height=("dimension", [mean[0] for mean, _ in plain[1:]]),
+            saddles=("high", saddles),
+            spread=("at", [-deviation[0] / mean[0] for mean, deviation in plain]),
+        )
+        yield kit.rival(
+            "the spread of N = 2 at every N",
+            "one form is like another",
+            spread=xarray.ones_like(law.spread) * law.spread[0],
+        )
+        yield kit.rival(
+            "as many points of every index", "an index is drawn like any other", by_index=even
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         names = ("sphere", "minima", "height", "saddle", "saddle_height", "by_index", "spread")
         pure = {name: seen[f"pure_{name}"] for name in names}
-        return [
-            kit.control(
-                "signs",
-                "forms of sign coefficients are not invariant under rotations",
-                label="coefficients ±1 on the circle",
-                circle=seen.signs,
-            ),
-            kit.control(
-                "pure_powers",
-                "they are not invariant under rotations, and have 2(2^N − 1) critical points",
-                label="sums of pure powers on spheres",
-                **pure,
-            ),
-        ]
+        yield kit.control(
+            "coefficients ±1 on the circle",
+            "forms of sign coefficients are not invariant under rotations",
+            id="signs",
+            circle=seen.signs,
+        )
+        yield kit.control(
+            "sums of pure powers on spheres",
+            "they are not invariant under rotations, and have 2(2^N − 1) critical points",
+            **pure,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         degrees = np.linspace(2, max(self.degrees) + 1, 60)
         index = np.arange(self.dimensions[-1])
         theory = expected(self.degree, self.dimensions[-1])["height"]
@@ -360,46 +340,42 @@ class KacRice(kit.Claim[Setting]):
         at = np.repeat(law["at"].values, seen.sizes["group"])
         points = {"kind": "points"}
         trend = [_alike(self.degree, N) for N in SHOWN]
-        return (
-            kit.panel(
-                "On the circle: 2√(3p − 2) critical points",
-                "degree p",
-                "critical points",
-                kit.observed_curve(self.degrees, seen.circle.mean("seed"), "Gaussian", **points),
-                kit.observed_curve(
-                    self.degrees, seen.signs.mean("seed"), "signs ±1", shade=1.0, **points
-                ),
-                kit.predicted_curve(degrees, 2 * np.sqrt(3 * degrees - 2), "Kac–Rice"),
-                kit.rival_curve(degrees, 2 * np.sqrt(2 * degrees - 2), "without the shift"),
+        yield kit.panel(
+            "On the circle: 2√(3p − 2) critical points",
+            "degree p",
+            "critical points",
+            kit.observed_curve(self.degrees, seen.circle.mean("seed"), "Gaussian", **points),
+            kit.observed_curve(
+                self.degrees, seen.signs.mean("seed"), "signs ±1", shade=1.0, **points
             ),
-            kit.panel(
-                f"How many of each index, {name}",
-                "index",
-                "critical points",
-                kit.observed_curve(index, by_index, "observed", **points),
-                kit.predicted_curve(index, law.by_index, "Kac–Rice"),
-                ylim=(0, None),
+            kit.predicted_curve(degrees, 2 * np.sqrt(3 * degrees - 2), "Kac–Rice"),
+            kit.rival_curve(degrees, 2 * np.sqrt(2 * degrees - 2), "without the shift"),
+        )
+        yield kit.panel(
+            f"How many of each index, {name}",
+            "index",
+            "critical points",
+            kit.observed_curve(index, by_index, "observed", **points),
+            kit.predicted_curve(index, law.by_index, "Kac–Rice"),
+            ylim=(0, None),
+        )
+        yield kit.panel(
+            f"How high, {name}",
+            "index",
+            "mean height",
+            kit.observed_curve(index, seen.heights.mean("draw") / by_index, "observed", **points),
+            kit.predicted_curve(index, theory, "Kac–Rice"),
+            kit.rival_curve(
+                index, _unweighted(self.degree, len(index))[0], "without Kac–Rice's weight"
             ),
-            kit.panel(
-                f"How high, {name}",
-                "index",
-                "mean height",
-                kit.observed_curve(
-                    index, seen.heights.mean("draw") / by_index, "observed", **points
-                ),
-                kit.predicted_curve(index, theory, "Kac–Rice"),
-                kit.rival_curve(
-                    index, _unweighted(self.degree, len(index))[0], "without Kac–Rice's weight"
-                ),
-            ),
-            kit.panel(
-                "Minima are more alike in higher dimension",
-                "dimension N",
-                "spread / |mean height|",
-                kit.observed_curve(at, seen.spread.values.ravel(), "groups of forms", **points),
-                kit.predicted_curve(SHOWN, trend, "Kac–Rice"),
-                log="xy",
-            ),
+        )
+        yield kit.panel(
+            "Minima are more alike in higher dimension",
+            "dimension N",
+            "spread / |mean height|",
+            kit.observed_curve(at, seen.spread.values.ravel(), "groups of forms", **points),
+            kit.predicted_curve(SHOWN, trend, "Kac–Rice"),
+            log="xy",
         )
 
 

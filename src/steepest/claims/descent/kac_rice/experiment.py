@@ -10,14 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from steepest import kit
-from steepest.kit.points import Arrays, equal
-from steepest.landscapes import (
-    Form,
-    binomial_weights,
-    critical_points,
-    kac_rice,
-    sphere_newton,
-)
+from steepest.kit.points import equal
+from steepest.landscapes import Form, binomial_weights, critical_points, kac_rice, sphere_newton
 
 KEY_OF_THEORY = 0x5EED  # of the matrices over which theory averages; an error of a thousandth
 
@@ -142,12 +136,12 @@ class KacRicePoint(kit.Point):
     base = {"forms": 60, "starts": 400}
     diagram_remarks = ("Sixty forms a point, Newton's method from 400 starts each.",)
 
-    def predict(self, setting: Any) -> kit.Prediction:
+    def predict(self, setting):
         numbers = expected(self.degree, self.dimensions)
         share = numbers["by_index"][0] / numbers["total"]
         return kit.Prediction(total=numbers["total"], minima=share)
 
-    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         for_starts, for_forms = jax.random.split(key)
         starts = jax.random.normal(for_starts, (self.starts, self.dimensions))
         weights = jnp.asarray(binomial_weights(self.degree, self.dimensions))
@@ -171,15 +165,13 @@ class KacRicePoint(kit.Point):
         total, minima = jax.vmap(count)(kit.keys(key=for_forms, seeds=self.forms))
         return {"total": total, "minima": minima}
 
-    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         advice = "other laws of coefficients are not invariant under rotations"
-        return [kit.assume("share of signs in the coefficients", self.signs, "==", 0, advice)]
+        yield kit.assume("share of signs in the coefficients", self.signs, "==", 0, advice)
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
+    def judge(self, predicted, observed):
         total = observed["total"]
         minima = observed["minima"] / total.mean()
-        return [
-            # the interval over sixty forms is up to 9 %
-            equal("total", predicted["total"], total, 0.12, label="critical points"),
-            equal("minima", predicted["minima"], minima, 0.12, label="share of minima"),
-        ]
+        # the interval over sixty forms is up to 9 %
+        yield equal("total", predicted["total"], total, 0.12, label="critical points")
+        yield equal("minima", predicted["minima"], minima, 0.12, label="share of minima")

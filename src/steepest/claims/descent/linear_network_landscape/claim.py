@@ -6,7 +6,6 @@ Hessian sees only a wrong order, a pair in S that is smaller than one outside of
 see, at the origin for one. There the risk falls in order L only, and a start of size α waits α^(2 − L), not log(1/α).
 """
 
-from collections.abc import Mapping
 from typing import Annotated, NamedTuple
 
 import jax
@@ -64,10 +63,7 @@ class LinearNetworkLandscape(kit.Claim[Setting]):
         ),
     )
     depths: tuple[Annotated[int, kit.Within(2, DEEPEST)], ...] = kit.param(
-        (2, 3, 4),
-        "layers L",
-        unit="layers",
-        scope=kit.choices((2, 3, 4), (2, 3), (2, 3, 5)),
+        (2, 3, 4), "layers L", unit="layers", scope=kit.choices((2, 3, 4), (2, 3), (2, 3, 5))
     )
     hidden: tuple[kit.Count, ...] = kit.param(
         (4, 3, 2),
@@ -130,7 +126,7 @@ class LinearNetworkLandscape(kit.Claim[Setting]):
         ),
     )
     shared = {
-        "steepest.claims.descent._tables.padded": "it fills rows with zeros; one that it lost would lack on one side",
+        "steepest.claims.descent._tables.padded": "it fills rows with zeros; one that it lost would lack on one side"
     }
     tiny = {"sizes": (0.1, 0.05, 0.03), "seeds": 3}
     full = {"seeds": 30, "sizes": (0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001)}
@@ -160,7 +156,7 @@ class LinearNetworkLandscape(kit.Claim[Setting]):
             for point in linear_network_points(self.singular, depth, hidden)
         ]
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         names = [
             f"L = {self.depths[i]}, S = {{{' '.join(str(u + 1) for u in chosen)}}}"
             for i, chosen in self.sets()
@@ -180,7 +176,7 @@ class LinearNetworkLandscape(kit.Claim[Setting]):
             "from_scale": self.sizes[:-1],
         }
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
         d = len(self.singular)
         orthogonal = lambda *shape: np.linalg.qr(rng.normal(size=shape))[0]
@@ -213,32 +209,30 @@ class LinearNetworkLandscape(kit.Claim[Setting]):
             orthogonal(self.seeds, max(self.depths), d, d),
         )
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         gaps = -np.diff(self.singular)
         ends = [(self.share * self.singular[0]) ** (1 / depth) for depth in self.depths]
-        return [
-            kit.assume(
-                "smallest gap between singular values",
-                gaps.min(initial=np.inf),
-                ">",
-                0,
-                "give them largest first; equal ones make more critical points",
-            ),
-            kit.assume("singular values", len(self.singular), ">=", 2),
-            kit.assume(
-                "largest start α, relative to what is learned",
-                max(self.sizes) / min(ends),
-                "<=",
-                0.1,
-                "choose smaller --sizes: the law is for small starts",
-            ),
-            kit.assume("narrowest hidden layer", min(self.hidden), ">=", 2),
-            kit.assume("networks of two layers", self.depths.count(2), "==", 1),
-            kit.assume("networks of three layers", self.depths.count(3), "==", 1),
-            kit.assume("sizes of starts", len(self.sizes), ">=", 3, "a shape is judged over them"),
-        ]
+        yield kit.assume(
+            "smallest gap between singular values",
+            gaps.min(initial=np.inf),
+            ">",
+            0,
+            "give them largest first; equal ones make more critical points",
+        )
+        yield kit.assume("singular values", len(self.singular), ">=", 2)
+        yield kit.assume(
+            "largest start α, relative to what is learned",
+            max(self.sizes) / min(ends),
+            "<=",
+            0.1,
+            "choose smaller --sizes: the law is for small starts",
+        )
+        yield kit.assume("narrowest hidden layer", min(self.hidden), ">=", 2)
+        yield kit.assume("networks of two layers", self.depths.count(2), "==", 1)
+        yield kit.assume("networks of three layers", self.depths.count(3), "==", 1)
+        yield kit.assume("sizes of starts", len(self.sizes), ">=", 3, "a shape is judged over them")
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         points = self.all_points(self.depths)
         norms = np.linalg.norm(setting.middles, 2, axis=(1, 2))
         first = self.singular[0]
@@ -266,7 +260,7 @@ class LinearNetworkLandscape(kit.Claim[Setting]):
             for i, chosen in self.sets()
         ]
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         target = setting.left * np.array(self.singular) @ setting.right.T
         risk = linear_network_risk(target)
         certificates = []
@@ -324,14 +318,12 @@ class LinearNetworkLandscape(kit.Claim[Setting]):
         times, arrived = every(starts, depths)
         return np.asarray(times).reshape(grid), np.asarray(arrived).reshape(grid)
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         slopes = np.concatenate([observed["gradient"], observed["middle_gradient"]])
-        return [
-            kit.assume("‖∇f‖ at the constructed points", slopes.max(), "<", 1e-12),
-            kit.assume("share of flows that arrived", observed["arrived"].mean(), "==", 1),
-        ]
+        yield kit.assume("‖∇f‖ at the constructed points", slopes.max(), "<", 1e-12)
+        yield kit.assume("share of flows that arrived", observed["arrived"].mean(), "==", 1)
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return deviations at the points, and how times grow from one size of the start to the next."""
         two = seen.time.sel(depth=2, drop=True)
         deep = seen.time.sel(depth=list(self.deep)).rename(depth="deep")
@@ -347,83 +339,76 @@ class LinearNetworkLandscape(kit.Claim[Setting]):
             "growth": of_sizes(next_size(deep) / this_size(deep)),
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.agrees("value", seen.value_off, 1e-10, label="f at all balanced critical points"),
-            kit.agrees("lowest_curvature", seen.lowest_off, 1e-10, label="lowest curvature there"),
-            kit.agrees("index", seen.index_off, 0.0, label="number of directions that lead down"),
-            kit.agrees(
-                "unbalanced_index",
-                seen.unbalanced_index_off,
-                0.0,
-                label=f"the same where the first layer is {UNBALANCED:g} times as large",
-            ),
-            kit.agrees(
-                "spectrum", seen.spectrum_off, 1e-10, label="all eigenvalues of the Hessian"
-            ),
-            kit.follows(
-                "middle",
-                law.middle_lowest,
-                seen.middle_lowest,
-                1e-10,
-                label="lowest curvature where W_1 = W_3 = 0",
-            ),
-            kit.follows(
-                "fall",
-                law.fall,
-                seen.fall,
-                # the next order is t^(2L)/2
-                1.1 * STEPS[-1] ** 2 / (2 * self.singular[1]),
-                label="fall of f along the missing mode",
-            ),
-            kit.follows(
-                "mode_time",
-                law.time,
-                seen.mode_time,
-                1e-4,  # the flow's tolerance is 1e-6 a step
-                label="time to learn one mode",
-            ),
-            kit.follows(
-                "two_layers",
-                law.added,
-                seen.added,
-                # of the second mode, α^(2 − 2s_2/s_1) is left: 0.9 % at α = 0.03
-                0.02,
-                label="time that a smaller start adds, two layers",
-            ),
-            kit.follows(
-                "power",
-                law.growth,
-                seen.growth,
-                # the next order, with three layers, is α, a few times
-                0.05,
-                label="factor of the time for a smaller start, three layers or more",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.agrees("value", seen.value_off, 1e-10, label="f at all balanced critical points")
+        yield kit.agrees("lowest_curvature", seen.lowest_off, 1e-10, label="lowest curvature there")
+        yield kit.agrees("index", seen.index_off, 0.0, label="number of directions that lead down")
+        yield kit.agrees(
+            "unbalanced_index",
+            seen.unbalanced_index_off,
+            0.0,
+            label=f"the same where the first layer is {UNBALANCED:g} times as large",
+        )
+        yield kit.agrees(
+            "spectrum", seen.spectrum_off, 1e-10, label="all eigenvalues of the Hessian"
+        )
+        yield kit.follows(
+            "middle",
+            law.middle_lowest,
+            seen.middle_lowest,
+            1e-10,
+            label="lowest curvature where W_1 = W_3 = 0",
+        )
+        yield kit.follows(
+            "fall",
+            law.fall,
+            seen.fall,
+            # the next order is t^(2L)/2
+            1.1 * STEPS[-1] ** 2 / (2 * self.singular[1]),
+            label="fall of f along the missing mode",
+        )
+        yield kit.follows(
+            "mode_time",
+            law.time,
+            seen.mode_time,
+            1e-4,  # the flow's tolerance is 1e-6 a step
+            label="time to learn one mode",
+        )
+        yield kit.follows(
+            "two_layers",
+            law.added,
+            seen.added,
+            # of the second mode, α^(2 − 2s_2/s_1) is left: 0.9 % at α = 0.03
+            0.02,
+            label="time that a smaller start adds, two layers",
+        )
+        yield kit.follows(
+            "power",
+            law.growth,
+            seen.growth,
+            # the next order, with three layers, is α, a few times
+            0.05,
+            label="factor of the time for a smaller start, three layers or more",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
-        return [
-            *self.rivals_of_points(law),
-            kit.rival(
-                "order_two",
-                "a saddle has negative curvature",
-                label="f falls in second order",
-                fall=law.fall.sel(depth=2, drop=True) + 0 * law.fall,
-            ),
-            kit.rival(
-                "order_of_square",
-                "the product is of order t^L, and f is a square",
-                label="f falls in order 2L",
-                fall=law.fall**2,
-            ),
-            kit.rival(
-                "flat_middle",
-                "the size of W_2 alone should not matter to the product, which is zero",
-                label="λ_min = −s_1 whatever W_2",
-                middle_lowest=0 * law.middle_lowest - self.singular[0],
-            ),
-            *self.rivals_of_times(law),
-        ]
+    def rivals(self, setting, law):
+        yield from self.rivals_of_points(law)
+        yield kit.rival(
+            "f falls in second order",
+            "a saddle has negative curvature",
+            fall=law.fall.sel(depth=2, drop=True) + 0 * law.fall,
+        )
+        yield kit.rival(
+            "f falls in order 2L",
+            "the product is of order t^L, and f is a square",
+            fall=law.fall**2,
+        )
+        yield kit.rival(
+            "λ_min = −s_1 whatever W_2",
+            "the size of W_2 alone should not matter to the product, which is zero",
+            middle_lowest=0 * law.middle_lowest - self.singular[0],
+        )
+        yield from self.rivals_of_times(law)
 
     def rivals_of_points(self, law: xarray.Dataset) -> list[kit.Rival]:
         """Return wrong theories of the balanced critical points."""
@@ -443,27 +428,23 @@ class LinearNetworkLandscape(kit.Claim[Setting]):
         )
         return [
             kit.rival(
-                "square_of_sum",
+                "f = ½(Σ_{i∉S} s_i)²",
                 "the omitted part as one number",
-                label="f = ½(Σ_{i∉S} s_i)²",
                 value=("point", [left_out.sum() ** 2 / 2 for left_out in omitted]),
             ),
             kit.rival(
-                "strict_everywhere",
+                "λ_min = −max s_v at every saddle",
                 "right for two layers with an unused neuron",
-                label="λ_min = −max s_v at every saddle",
                 lowest=("point", np.where(law.value == least, 0, -top)),
             ),
             kit.rival(
-                "index_of_two",
+                "the index of two layers at every depth",
                 "as if depth changed the path and not the landscape",
-                label="the index of two layers at every depth",
                 index=("point", [float(point.index) for point in twos]),
             ),
             kit.rival(
-                "bare_gaps",
+                "λ_min = s_u − s_v at every depth, without s_u^(1 − 2/L)",
                 "right for s_u = 1 and for two layers",
-                label="λ_min = s_u − s_v at every depth, without s_u^(1 − 2/L)",
                 lowest=("point", np.min(bare, 1)),
                 spectrum=("point eigenvalue", bare),
             ),
@@ -478,29 +459,26 @@ class LinearNetworkLandscape(kit.Claim[Setting]):
         late = np.log(1 / law.scale) / first + 0 * depth
         return [
             kit.rival(
-                "logarithm",
+                "log(1/α)/s at every depth",
                 "as from every strict saddle",
-                label="log(1/α)/s at every depth",
                 time=late,
                 growth=("from_scale", logs[1:] / logs[:-1]),
             ),
             kit.rival(
-                "another_power",
+                "α^(1 − L)/((L − 1)s), and log(1/α)/2s for two layers",
                 "the gradient at the origin is of order α^(L − 1)",
-                label="α^(1 − L)/((L − 1)s), and log(1/α)/2s for two layers",
                 time=law.scale ** (1.0 - depth) / ((depth - 1) * first),
                 growth=law.growth ** ((law.deep - 1) / (law.deep - 2)),
                 added=law.added / 2,
             ),
             kit.rival(
-                "leading_term",
+                "α^(2 − L)/((L − 2)s), or log(1/α)/s, without the rest",
                 "the limit of small starts alone",
-                label="α^(2 − L)/((L − 2)s), or log(1/α)/s, without the rest",
                 time=xarray.where(depth == 2, late, leading),
             ),
         ]
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         place = {key: at for at, key in enumerate(self.sets())}
         following = lambda i: (*range(i + 1, len(self.depths)), *range(i))
         # a narrow network does not have all sets
@@ -508,41 +486,34 @@ class LinearNetworkLandscape(kit.Claim[Setting]):
             next((place[j, chosen] for j in following(i) if (j, chosen) in place), place[i, chosen])
             for i, chosen in place
         ]
-        return [
-            kit.control(
-                "another_depth",
-                "depth decides which saddles are strict",
-                label="networks of another depth, on the same pairs",
-                lowest=("point", seen.lowest.values[swapped]),
-                index=("point", seen["index"].values[swapped]),
-                unbalanced_index=("point", seen.unbalanced_index.values[swapped]),
-                spectrum=("point eigenvalue", seen.spectrum.values[swapped]),
-            ),
-            kit.control(
-                "unbalanced",
-                "balance sets the size of the eigenvalues",
-                label=f"first layer {UNBALANCED:g} times as large, last layer as much smaller",
-                lowest=seen.unbalanced_lowest,
-                spectrum=seen.unbalanced_spectrum,
-            ),
-            kit.control(
-                "off_the_mode",
-                "they start on all modes",
-                label="random layers in place of the first mode alone",
-                mode_time=seen.time.isel(start=0),
-            ),
-            kit.control(
-                "depths_exchanged",
-                "the power is that of the depth",
-                label="two layers for three or more, and the deepest for two",
-                time=(seen.time.dims, seen.time.values[::-1]),
-                fall=(seen.fall.dims, seen.fall.values[::-1]),
-            ),
-        ]
+        yield kit.control(
+            "networks of another depth, on the same pairs",
+            "depth decides which saddles are strict",
+            lowest=("point", seen.lowest.values[swapped]),
+            index=("point", seen["index"].values[swapped]),
+            unbalanced_index=("point", seen.unbalanced_index.values[swapped]),
+            spectrum=("point eigenvalue", seen.spectrum.values[swapped]),
+        )
+        yield kit.control(
+            f"first layer {UNBALANCED:g} times as large, last layer as much smaller",
+            "balance sets the size of the eigenvalues",
+            id="unbalanced",
+            lowest=seen.unbalanced_lowest,
+            spectrum=seen.unbalanced_spectrum,
+        )
+        yield kit.control(
+            "random layers in place of the first mode alone",
+            "they start on all modes",
+            mode_time=seen.time.isel(start=0),
+        )
+        yield kit.control(
+            "two layers for three or more, and the deepest for two",
+            "the power is that of the depth",
+            time=(seen.time.dims, seen.time.values[::-1]),
+            fall=(seen.fall.dims, seen.fall.values[::-1]),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         network = np.array([i for i, _ in self.sets()])
         levels = np.unique(np.round(law.value.values, 9))
         lowest = []
@@ -564,36 +535,34 @@ class LinearNetworkLandscape(kit.Claim[Setting]):
             label = "" if i else "random starts"
             times = seen.time[i].transpose("start", "scale")
             starts.append(kit.observed_curve(self.sizes, times, label, shade=shades[i]))
-        return (
-            kit.panel(
-                "With three layers or more, some saddles have no negative curvature",
-                "critical points, best first",
-                "lowest eigenvalue of the Hessian",
-                *lowest,
-            ),
-            kit.curves(
-                "Along the missing mode f falls in order L",
-                law.fall,
-                seen.fall,
-                over="step",
-                by="depth",
-                name="{} layers",
-                x="t, length of the move",
-                y="fall of f",
-                log="xy",
-            ),
-            kit.curves(
-                "A flat saddle is left after a power of 1/α",
-                law.time,
-                seen.mode_time,
-                over="scale",
-                by="depth",
-                name="one mode, {} layers",
-                x="α, size of the start",
-                y="time",
-                more=tuple(starts),
-                log="xy",
-            ),
+        yield kit.panel(
+            "With three layers or more, some saddles have no negative curvature",
+            "critical points, best first",
+            "lowest eigenvalue of the Hessian",
+            *lowest,
+        )
+        yield kit.curves(
+            "Along the missing mode f falls in order L",
+            law.fall,
+            seen.fall,
+            over="step",
+            by="depth",
+            name="{} layers",
+            x="t, length of the move",
+            y="fall of f",
+            log="xy",
+        )
+        yield kit.curves(
+            "A flat saddle is left after a power of 1/α",
+            law.time,
+            seen.mode_time,
+            over="scale",
+            by="depth",
+            name="one mode, {} layers",
+            x="α, size of the start",
+            y="time",
+            more=tuple(starts),
+            log="xy",
         )
 
 

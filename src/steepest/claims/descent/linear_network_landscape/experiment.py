@@ -1,8 +1,7 @@
 """The experiments of linear-network-landscape: how long linear networks of several depths wait at the origin."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +9,7 @@ import numpy as np
 
 from steepest import kit
 from steepest.dynamics import flow
-from steepest.kit.points import Arrays, equal
+from steepest.kit.points import equal
 from steepest.landscapes import mode_time
 
 DEEPEST = 6  # layers that there is room for in the one program of all depths
@@ -68,28 +67,26 @@ class LinearNetworkPointOfDiagram(kit.Point):
         "L equal weights α: the flow of one mode is deterministic.",
     )
 
-    def predict(self, setting: Any) -> kit.Prediction:
+    def predict(self, setting):
         return kit.Prediction(time=mode_time(self.sizes, self.singular, self.depths, self.share))
 
-    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         start = jnp.full((DEEPEST, 1, 1), self.sizes)
         target = jnp.full((1, 1), self.singular)
         time, arrived = time_to_learn(start, self.depths, target, self.share)
         return {"time": time, "arrived": arrived}
 
-    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
-        return [kit.assume("the flow arrived", float(observed["arrived"]), "==", 1)]
+    def run_conditions(self, observed):
+        yield kit.assume("the flow arrived", float(observed["arrived"]), "==", 1)
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
-        return [
-            equal(
-                "waiting",
-                predicted["time"],
-                observed["time"],
-                1e-3,
-                label="time to learn half of one mode",
-            )
-        ]
+    def judge(self, predicted, observed):
+        yield equal(
+            "waiting",
+            predicted["time"],
+            observed["time"],
+            1e-3,
+            label="time to learn half of one mode",
+        )
 
     def boundaries(self, x: str, y: str) -> tuple[kit.Curve, ...]:
         if {x, y} != {"depths", "sizes"}:

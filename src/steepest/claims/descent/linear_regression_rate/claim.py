@@ -5,7 +5,6 @@ With noisy gradients the mean square obeys a recursion: it tends to zero if the 
 whether the sum of their squares converges or not.
 """
 
-from collections.abc import Mapping
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -153,7 +152,7 @@ class LinearRegressionRate(kit.Claim[Setting]):
         """Return the steps at which mean squares are compared."""
         return np.unique(np.geomspace(self.times // 8, self.times, 12).astype(int))
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {
             "kappa": self.kappas,
             "rule": METHODS,
@@ -174,7 +173,7 @@ class LinearRegressionRate(kit.Claim[Setting]):
         )
         return np.array(rows)
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
         size = self.dimension
         shape = (len(self.kappas), self.seeds, size)
@@ -188,14 +187,12 @@ class LinearRegressionRate(kit.Claim[Setting]):
         starts = tuple(rng.standard_normal(len(gram)) for gram in real)
         return Setting(grams, rng.standard_normal(shape), tuple(real), starts)
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         advice = "descent diverges from 2 on"
-        return [
-            kit.assume("ηλ_max", self.step, "<", 2, advice),
-            kit.assume("values of κ", len(self.kappas), ">=", 3, "exponents are fitted over them"),
-        ]
+        yield kit.assume("ηλ_max", self.step, "<", 2, advice)
+        yield kit.assume("values of κ", len(self.kappas), ">=", 3, "exponents are fitted over them")
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         kappas = np.array(self.kappas)
         best = [quadratic_rates([1 / kappa, 1]).descent.factor for kappa in self.kappas]
         of_step = lambda step: [-np.log(_factor(step, kappa)) for kappa in self.kappas]
@@ -216,7 +213,7 @@ class LinearRegressionRate(kit.Claim[Setting]):
             floor=floor,
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         counts = []
         rates = []
@@ -265,13 +262,11 @@ class LinearRegressionRate(kit.Claim[Setting]):
             "cancer": ("long", along[0]),
         }
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         arrived = np.isfinite(observed["counts"]).mean()
-        return [
-            kit.assume("share of descents that came to 1e-6", arrived, "==", 1, "raise --horizon")
-        ]
+        yield kit.assume("share of descents that came to 1e-6", arrived, "==", 1, "raise --horizon")
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         rates = [
             kit.follows(f"{way}_rate", law[f"{way}_rate"], seen[f"{way}_rate"], margin, label=label)
             for way, margin, label in (
@@ -303,65 +298,57 @@ class LinearRegressionRate(kit.Claim[Setting]):
             )
             for i, name in enumerate(SCHEDULES)
         ]
-        return [
-            *rates,
-            *exponents,
-            kit.follows(
-                "real_rate",
-                law.real_rate,
-                seen.real_rate,
-                0.01,
-                label="diabetes: rate at the best step",
-            ),
-            *powers,
-            kit.follows(
-                "recursion",
-                law.squares,
-                seen.squares,
-                0.25,  # 50 groups of 50 runs know a mean square to 10 %, at 72 points at once
-                label="mean squares, by schedule and time",
-            ),
-            kit.follows(
-                "floor",
-                law.floor,
-                seen.late.isel(schedule=CONSTANT, drop=True),
-                0.03,
-                label="floor of constant steps",
-            ),
-        ]
+        yield from rates
+        yield from exponents
+        yield kit.follows(
+            "real_rate",
+            law.real_rate,
+            seen.real_rate,
+            0.01,
+            label="diabetes: rate at the best step",
+        )
+        yield from powers
+        yield kit.follows(
+            "recursion",
+            law.squares,
+            seen.squares,
+            0.25,  # 50 groups of 50 runs know a mean square to 10 %, at 72 points at once
+            label="mean squares, by schedule and time",
+        )
+        yield kit.follows(
+            "floor",
+            law.floor,
+            seen.late.isel(schedule=CONSTANT, drop=True),
+            0.03,
+            label="floor of constant steps",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         kappa = law.kappa
         method = xarray.DataArray(np.array(METHODS) == "descent", dims="rule")
-        return [
-            kit.rival(
-                "printed_factor",
-                "as printed, for every η < 2/λ_max",
-                label="the factor 1 − ηλ_min beyond the best step",
-                long_rate=-np.log(1 - RATIO / kappa),
-            ),
-            kit.rival(
-                "printed_rate",
-                "as printed",
-                label="rate ηλ_min/2",
-                best_rate=1 / (kappa + 1),
-                own_rate=self.step / 2 / kappa,
-                real_rate=law.real_rate / 2,
-            ),
-            kit.rival(
-                "no_gain",
-                "momentum only changes the step to η/(1 − β)",
-                label="momentum needs κ steps too",
-                counts=law.counts.isel(rule=0, drop=True),
-            ),
-            kit.rival(
-                "root_for_all",
-                "the bound for conjugate gradients",
-                label="descent needs √κ steps",
-                counts=xarray.where(method, kappa**0.5, law.counts),
-            ),
-            *self.rivals_of_noise(law),
-        ]
+        yield kit.rival(
+            "the factor 1 − ηλ_min beyond the best step",
+            "as printed, for every η < 2/λ_max",
+            long_rate=-np.log(1 - RATIO / kappa),
+        )
+        yield kit.rival(
+            "rate ηλ_min/2",
+            "as printed",
+            best_rate=1 / (kappa + 1),
+            own_rate=self.step / 2 / kappa,
+            real_rate=law.real_rate / 2,
+        )
+        yield kit.rival(
+            "momentum needs κ steps too",
+            "momentum only changes the step to η/(1 − β)",
+            counts=law.counts.isel(rule=0, drop=True),
+        )
+        yield kit.rival(
+            "descent needs √κ steps",
+            "the bound for conjugate gradients",
+            counts=xarray.where(method, kappa**0.5, law.counts),
+        )
+        yield from self.rivals_of_noise(law)
 
     def rivals_of_noise(self, law: xarray.Dataset) -> list[kit.Rival]:
         """Return wrong theories of the mean square under noise."""
@@ -375,80 +362,64 @@ class LinearRegressionRate(kit.Claim[Setting]):
         steps = np.power.outer(self.looks, [-1, -1, -0.3, -0.5, -0.3, -1.5]).T
         return [
             kit.rival(
-                "every_c",
+                "every c/t gives 1/t",
                 "1/t, as for averages",
-                label="every c/t gives 1/t",
                 decay=xarray.where(only(1), decay[0], decay),
             ),
             kit.rival(
-                "squares_needed",
+                "t^−0.3 and t^−0.5 do not converge",
                 "as printed, Σ η² < ∞",
-                label="t^−0.3 and t^−0.5 do not converge",
                 decay=xarray.where(only(2, 3), 1.0, decay),
             ),
             kit.rival(
-                "triangle",
+                "the floor (E‖ξ‖/λ_min)² for every schedule",
                 "the notes' bound, which adds lengths",
-                label="the floor (E‖ξ‖/λ_min)² for every schedule",
                 decay=decay**0.0,
                 squares=0 * law.squares + triangle,
             ),
             kit.rival(
-                "as_steps",
+                "the mean square falls like the steps, always",
                 "the floor of constant steps follows η_t",
-                label="the mean square falls like the steps, always",
                 decay=("schedule time", steps),
             ),
             kit.rival(
-                "doubled_floor",
-                "the square of a step's noise, summed",
-                label="floor Σ ησ²/λ",
-                floor=2 * first_order,
+                "floor Σ ησ²/λ", "the square of a step's noise, summed", floor=2 * first_order
             ),
             kit.rival(
-                "small_steps",
+                "floor Σ ησ²/(2λ)",
                 "η → 0",
-                label="floor Σ ησ²/(2λ)",
                 accepted="2 % less than the floor, where these runs tell 4 %",
                 floor=first_order,
             ),
         ]
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "other_step",
-                "the step decides",
-                label="descent with another step",
-                best_rate=seen.own_rate,
-                long_rate=seen.own_rate,
-                own_rate=seen.best_rate,
-                real_rate=seen.shorter_rate,
-            ),
-            kit.control(
-                "other_method",
-                "momentum decides",
-                label="plain descent for heavy ball, and Nesterov's momentum for descent",
-                counts=seen.counts.roll(rule=1, roll_coords=False),
-            ),
-            kit.control(
-                "without_momentum",
-                "momentum decides",
-                label="plain descent for Nesterov's momentum",
-                counts=(seen.counts.dims, seen.counts.values[[0, 1, 0]]),
-            ),
-            kit.control(
-                "other_schedule",
-                "how fast steps vanish decides",
-                label="another schedule",
-                squares=seen.squares.roll(schedule=1, roll_coords=False),
-                late=seen.late.roll(schedule=1, roll_coords=False),
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "descent with another step",
+            "the step decides",
+            best_rate=seen.own_rate,
+            long_rate=seen.own_rate,
+            own_rate=seen.best_rate,
+            real_rate=seen.shorter_rate,
+        )
+        yield kit.control(
+            "plain descent for heavy ball, and Nesterov's momentum for descent",
+            "momentum decides",
+            counts=seen.counts.roll(rule=1, roll_coords=False),
+        )
+        yield kit.control(
+            "plain descent for Nesterov's momentum",
+            "momentum decides",
+            counts=(seen.counts.dims, seen.counts.values[[0, 1, 0]]),
+        )
+        yield kit.control(
+            "another schedule",
+            "how fast steps vanish decides",
+            squares=seen.squares.roll(schedule=1, roll_coords=False),
+            late=seen.late.roll(schedule=1, roll_coords=False),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         kappas = np.array(self.kappas)
         counts = seen.counts.mean("seed")
         goal = -np.log(TARGET)
@@ -456,43 +427,41 @@ class LinearRegressionRate(kit.Claim[Setting]):
         diabetes = seen.diabetes.values[long] / float(seen.diabetes[0])
         cancer = seen.cancer.values[::20] / float(seen.cancer[0])
         points = {"kind": "points"}
-        return (
-            kit.panel(
-                "Momentum takes the root of κ",
-                "κ",
-                "steps to 1e-6",
-                kit.observed_curve(kappas, counts[0], "descent", **points),
-                kit.observed_curve(kappas, counts[1], "heavy ball", shade=0.5, **points),
-                kit.observed_curve(kappas, counts[2], "Nesterov", shade=1.0, **points),
-                kit.predicted_curve(kappas, goal * kappas / 2, "κ log(10⁶)/2"),
-                kit.predicted_curve(kappas, goal * kappas**0.5 / 2, "√κ log(10⁶)/2", shade=0.5),
-                kit.predicted_curve(kappas, goal * kappas**0.5, "√κ log(10⁶)", shade=1.0),
-                log="xy",
+        yield kit.panel(
+            "Momentum takes the root of κ",
+            "κ",
+            "steps to 1e-6",
+            kit.observed_curve(kappas, counts[0], "descent", **points),
+            kit.observed_curve(kappas, counts[1], "heavy ball", shade=0.5, **points),
+            kit.observed_curve(kappas, counts[2], "Nesterov", shade=1.0, **points),
+            kit.predicted_curve(kappas, goal * kappas / 2, "κ log(10⁶)/2"),
+            kit.predicted_curve(kappas, goal * kappas**0.5 / 2, "√κ log(10⁶)/2", shade=0.5),
+            kit.predicted_curve(kappas, goal * kappas**0.5, "√κ log(10⁶)", shade=1.0),
+            log="xy",
+        )
+        yield kit.panel(
+            f"Beyond the best step, ηλ_max = {RATIO:g}",
+            "κ",
+            "rate",
+            kit.observed_curve(kappas, seen.long_rate.mean("seed"), "observed", **points),
+            kit.predicted_curve(kappas, law.long_rate, "−log max|1 − ηλ|"),
+            kit.rival_curve(kappas, -np.log(1 - RATIO / kappas), "printed, −log(1 − ηλ_min)"),
+            log="xy",
+        )
+        yield self.noise_panel(seen)
+        yield kit.panel(
+            "Real data: diabetes and breast cancer",
+            "step",
+            "distance, relative",
+            kit.observed_curve(long, diabetes, "diabetes, descent"),
+            kit.observed_curve(
+                20 * np.arange(len(cancer)), cancer, "breast cancer, heavy ball", shade=1.0
             ),
-            kit.panel(
-                f"Beyond the best step, ηλ_max = {RATIO:g}",
-                "κ",
-                "rate",
-                kit.observed_curve(kappas, seen.long_rate.mean("seed"), "observed", **points),
-                kit.predicted_curve(kappas, law.long_rate, "−log max|1 − ηλ|"),
-                kit.rival_curve(kappas, -np.log(1 - RATIO / kappas), "printed, −log(1 − ηλ_min)"),
-                log="xy",
+            kit.predicted_curve(
+                long, np.exp(-float(law.real_rate) * long), "diabetes, predicted slope"
             ),
-            self.noise_panel(seen),
-            kit.panel(
-                "Real data: diabetes and breast cancer",
-                "step",
-                "distance, relative",
-                kit.observed_curve(long, diabetes, "diabetes, descent"),
-                kit.observed_curve(
-                    20 * np.arange(len(cancer)), cancer, "breast cancer, heavy ball", shade=1.0
-                ),
-                kit.predicted_curve(
-                    long, np.exp(-float(law.real_rate) * long), "diabetes, predicted slope"
-                ),
-                log="y",
-                ylim=(1e-12, 2),
-            ),
+            log="y",
+            ylim=(1e-12, 2),
         )
 
     def noise_panel(self, seen: xarray.Dataset) -> kit.Panel:

@@ -1,8 +1,6 @@
 """Descents on least squares: exact, with momentum and with noisy gradients."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +8,7 @@ import numpy as np
 
 from steepest import kit
 from steepest.dynamics import momentum_factor, quadratic_rates
-from steepest.kit.points import Arrays, equal
+from steepest.kit.points import equal
 
 POINT_STEPS = 300
 POINT_STARTS = 4
@@ -102,12 +100,12 @@ class LinearRegressionPoint(kit.Point):
         """Return the Hessian's eigenvalues, evenly spaced in logarithms."""
         return np.geomspace(1 / self.kappa, 1, self.dimension)
 
-    def predict(self, setting: Any) -> kit.Prediction:
+    def predict(self, setting):
         return kit.Prediction(
             rate=-np.log(momentum_factor(self.eigenvalues(), self.step, self.momentum))
         )
 
-    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         values = jnp.geomspace(1 / self.kappa, 1, self.dimension)
 
         def one(
@@ -123,25 +121,23 @@ class LinearRegressionPoint(kit.Point):
         half = POINT_STEPS // 2
         return {"rate": (sizes[half - 1] - sizes[-1]) / half}
 
-    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         edge = 2 * (1 + self.momentum)
         advice = "on the edge the distance neither falls nor grows"
-        return [
-            kit.assume("distance of ηλ_max from 2(1 + β)", abs(self.step - edge), ">", 1e-6, advice)
-        ]
+        yield kit.assume(
+            "distance of ηλ_max from 2(1 + β)", abs(self.step - edge), ">", 1e-6, advice
+        )
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
+    def judge(self, predicted, observed):
         # double roots, t ρ^t, cost log(2)/150 = 0.005, complex ones turn
-        return [
-            equal(
-                "rate",
-                float(predicted["rate"]),
-                observed["rate"],
-                0.02,
-                absolute=True,
-                label="rate −log(factor)",
-            )
-        ]
+        yield equal(
+            "rate",
+            float(predicted["rate"]),
+            observed["rate"],
+            0.02,
+            absolute=True,
+            label="rate −log(factor)",
+        )
 
     def boundaries(self, x: str, y: str) -> tuple[kit.Curve, ...]:
         if {x, y} != {"step", "momentum"}:

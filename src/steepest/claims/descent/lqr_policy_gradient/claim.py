@@ -5,7 +5,6 @@ natural gradient descent approach it at rates that the optimum's own matrices gi
 costs of rollouts do in place of gradients: the noise of their differences vanishes at the optimum too.
 """
 
-from collections.abc import Mapping
 from typing import Annotated, NamedTuple
 
 import jax
@@ -188,7 +187,7 @@ class LqrPolicyGradient(kit.Claim[Setting]):
     out_of_scope = {"spanned": 1}
     point = LqrPoint
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {
             "way": WAYS,
             "descent": METHODS,
@@ -200,7 +199,7 @@ class LqrPolicyGradient(kit.Claim[Setting]):
             "size": tuple(self.pairs // groups for groups in self.groups),
         }
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         weights = np.geomspace(1, self.narrow, self.states)
         root = np.diag(np.where(np.arange(self.states) < self.spanned, weights, 0.0))
 
@@ -226,21 +225,19 @@ class LqrPolicyGradient(kit.Claim[Setting]):
         mask = (np.arange(self.states) % self.inputs == inputs).astype(float)
         return Setting(systems, starts, lr, mask)
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         roots = np.asarray(setting.systems.root)
         lowest = min(np.linalg.eigvalsh(root @ root.T)[0] for root in roots)
         loops = np.asarray(setting.systems.A)[:, None] - np.einsum(
             "snk,sakm->sanm", np.asarray(setting.systems.B), np.asarray(setting.starts)
         )
         radius = np.abs(np.linalg.eigvals(loops)).max()
-        return [
-            kit.assume("λ_min(Σ_0)", lowest, ">", 0, "the first states must span all directions"),
-            kit.assume(
-                "largest spectral radius at a start", radius, "<", 0.98, "series are summed so far"
-            ),
-        ]
+        yield kit.assume("λ_min(Σ_0)", lowest, ">", 0, "the first states must span all directions")
+        yield kit.assume(
+            "largest spectral radius at a start", radius, "<", 0.98, "series are summed so far"
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         systems = [Lqr(*row) for row in zip(*map(np.asarray, setting.systems), strict=True)]
         optima = [_optimum(system) for system in systems]
         lowest = lambda matrices: np.linalg.eigvalsh(matrices)[:, 0]
@@ -261,7 +258,7 @@ class LqrPolicyGradient(kit.Claim[Setting]):
             rollout_end=-5.0,  # log₁₀ of (C − C*)/C* at most
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         def run(
             systems: Lqr, starts: jax.Array, lr: jax.Array, key: kit.Key
         ) -> dict[str, jax.Array]:
@@ -371,12 +368,12 @@ class LqrPolicyGradient(kit.Claim[Setting]):
         flat = kit.compiled(jax.vmap(ratio))(*(np.ravel(axis) for axis in grid))
         return np.asarray(flat).reshape(grid[0].shape)
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         near = (observed["along"][..., -1] < CLOSE[1] / 10).mean()
         advice = "rates are those near K*; raise --steps"
-        return [kit.assume("share of descents that came near K*", near, "==", 1, advice)]
+        yield kit.assume("share of descents that came near K*", near, "==", 1, advice)
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return ends, rates, orders of convergence and pooled errors."""
         newton = seen.excess.sel(descent="gauss_newton", drop=True).isel(step=[1, 2, 3])
         falls = np.log(newton).diff("step")  # the first step is not yet small
@@ -393,49 +390,43 @@ class LqrPolicyGradient(kit.Claim[Setting]):
             "rollout_end": np.log10(seen.rollout_excess.isel(sided=0, late=-1)),
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.agrees("arrival", seen.end, 1e-6, label="(C − C*)/C* at the end of all descents"),
-            kit.follows(
-                "midpoint_radius",
-                law.midpoint_radius,
-                seen.midpoint_radius,
-                1e-6,
-                label="spectral radius half-way between two stable feedbacks",
-            ),
-            kit.follows(
-                "star",
-                law.leaves_at,
-                seen.leaves_at,
-                1e-6,
-                label="c from which half of the way to K* is not stable",
-            ),
-            kit.follows(
-                "rate",
-                law.rate,
-                seen.rate,
-                # the fit starts at a distance of 1e-7; other modes may be thousand times larger, and enter squared
-                0.001,
-                each=True,
-                label="rate of K − K* along its slowest direction, of each system",
-            ),
-            kit.follows(
-                "gauss_newton_order",
-                law.order,
-                seen.order,
-                0.2,  # of two steps: 0.1 in the interval, and 0.06 of the mean in drafts
-                absolute=True,
-                label="Gauss–Newton: order of C_{t+1} − C* in C_t − C*",
-            ),
-            kit.at_most(
-                "dominance",
-                law.dominance,
-                seen.dominance,
-                each=True,
-                label="one state: (C − C*)/‖∇C‖²",
-            ),
-            *self.judge_rollouts(law, seen),
-        ]
+    def judge(self, law, seen):
+        yield kit.agrees("arrival", seen.end, 1e-6, label="(C − C*)/C* at the end of all descents")
+        yield kit.follows(
+            "midpoint_radius",
+            law.midpoint_radius,
+            seen.midpoint_radius,
+            1e-6,
+            label="spectral radius half-way between two stable feedbacks",
+        )
+        yield kit.follows(
+            "star",
+            law.leaves_at,
+            seen.leaves_at,
+            1e-6,
+            label="c from which half of the way to K* is not stable",
+        )
+        yield kit.follows(
+            "rate",
+            law.rate,
+            seen.rate,
+            # the fit starts at a distance of 1e-7; other modes may be thousand times larger, and enter squared
+            0.001,
+            each=True,
+            label="rate of K − K* along its slowest direction, of each system",
+        )
+        yield kit.follows(
+            "gauss_newton_order",
+            law.order,
+            seen.order,
+            0.2,  # of two steps: 0.1 in the interval, and 0.06 of the mean in drafts
+            absolute=True,
+            label="Gauss–Newton: order of C_{t+1} − C* in C_t − C*",
+        )
+        yield kit.at_most(
+            "dominance", law.dominance, seen.dominance, each=True, label="one state: (C − C*)/‖∇C‖²"
+        )
+        yield from self.judge_rollouts(law, seen)
 
     def judge_rollouts(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
         """Judge gradients that rollouts estimate, and where descent with them ends."""
@@ -470,41 +461,34 @@ class LqrPolicyGradient(kit.Claim[Setting]):
             ),
         ]
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
-        return [
-            kit.rival(
-                "convex",
-                "a cost that descent minimizes",
-                label="stable feedbacks are a convex set",
-                midpoint_radius=1.0,
-            ),
-            kit.rival(
-                "star_convex",
-                "no way to the optimum leads over a mountain",
-                label="all ways to K* stay in the stable feedbacks",
-                leaves_at=LOST + 0 * law.leaves_at,
-            ),
-            kit.rival(
-                "leading_order",
-                "right for large c",
-                label="c = 4/|N*₂₁|",
-                leaves_at=("tilt", [4 / abs(_loop(_tilted(q))[1, 0]) for q in TILTS]),
-            ),
-            *self.rivals_of_rates(setting, law),
-            kit.rival(
-                "start_covariance",
-                "the starts' covariance is what is given",
-                label="‖Σ_0‖ in place of ‖Σ*‖",
-                dominance=0 * law.dominance + 0.25,
-            ),
-            kit.rival(
-                "smaller_dominance",
-                "bounds have slack",
-                label="a constant of dominance that is a tenth smaller",
-                dominance=law.dominance / 1.1,
-            ),
-            *self.rivals_of_rollouts(law),
-        ]
+    def rivals(self, setting, law):
+        yield kit.rival(
+            "stable feedbacks are a convex set",
+            "a cost that descent minimizes",
+            midpoint_radius=1.0,
+        )
+        yield kit.rival(
+            "all ways to K* stay in the stable feedbacks",
+            "no way to the optimum leads over a mountain",
+            leaves_at=LOST + 0 * law.leaves_at,
+        )
+        yield kit.rival(
+            "c = 4/|N*₂₁|",
+            "right for large c",
+            leaves_at=("tilt", [4 / abs(_loop(_tilted(q))[1, 0]) for q in TILTS]),
+        )
+        yield from self.rivals_of_rates(setting, law)
+        yield kit.rival(
+            "‖Σ_0‖ in place of ‖Σ*‖",
+            "the starts' covariance is what is given",
+            dominance=0 * law.dominance + 0.25,
+        )
+        yield kit.rival(
+            "a constant of dominance that is a tenth smaller",
+            "bounds have slack",
+            dominance=law.dominance / 1.1,
+        )
+        yield from self.rivals_of_rollouts(law)
 
     def rivals_of_rates(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
         """Return wrong theories of how fast descents converge."""
@@ -517,34 +501,23 @@ class LqrPolicyGradient(kit.Claim[Setting]):
         way = lambda gradient, natural: ("seed start way", np.stack([gradient, natural], -1))
         return [
             kit.rival(
-                "covariance_of_start",
+                "gradient: σ_min(Σ_0) in place of σ_min(Σ*)",
                 "Σ* ≥ Σ_0, which the paper's bounds use",
-                label="gradient: σ_min(Σ_0) in place of σ_min(Σ*)",
                 rate=way(-np.log(1 - of_start), rate[..., 1]),
             ),
             kit.rival(
-                "cost_of_inputs",
+                "natural: σ_min(R) in place of σ_min(M*)",
                 "M* ≥ R, as in the paper's bound",
-                label="natural: σ_min(R) in place of σ_min(M*)",
                 rate=way(rate[..., 0], -np.log(1 - 2 * lr[..., 1])),
             ),
+            kit.rival("∇C = EΣ", "a gradient without the factor 2", rate=law.rate / 2),
             kit.rival(
-                "half_rate",
-                "a gradient without the factor 2",
-                label="∇C = EΣ",
-                rate=law.rate / 2,
-            ),
-            kit.rival(
-                "first_order",
+                "the rate is 2ησσ, without its logarithm",
                 "right for small steps",
-                label="the rate is 2ησσ, without its logarithm",
                 rate=1 - np.exp(-law.rate),
             ),
             kit.rival(
-                "newton_linear",
-                "the theorem promises a factor a step",
-                label="Gauss–Newton converges linearly",
-                order=1.0,
+                "Gauss–Newton converges linearly", "the theorem promises a factor a step", order=1.0
             ),
         ]
 
@@ -553,69 +526,58 @@ class LqrPolicyGradient(kit.Claim[Setting]):
         count = self.states * self.inputs
         return [
             kit.rival(
-                "averaged_start",
+                "error of exact costs, √((kn − 1)/m)",
                 "exact costs in random directions",
-                label="error of exact costs, √((kn − 1)/m)",
                 error=0 * law.error + (count - 1) ** 0.5,
                 one_state=0 * law.one_state + 1e-3,  # none at all; a law of zero has no ratio
             ),
             kit.rival(
-                "second_moment",
+                "error of rollouts √(D E‖G‖²/(m‖∇C‖²)), without − 1",
                 "what is drawn has this square",
-                label="error of rollouts √(D E‖G‖²/(m‖∇C‖²)), without − 1",
                 error=np.sqrt(law.error**2 + 1),
                 one_state=0 * law.one_state + 3**0.5,
             ),
             kit.rival(
-                "quarter",
+                "error of rollouts ∝ m^−¼",
                 "r must shrink with the number of rollouts, were they single",
-                label="error of rollouts ∝ m^−¼",
                 error_decay=law.error_decay**0.5,
             ),
         ]
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         sparse = seen.excess.sel(descent="sparse", drop=True)
         natural = seen.excess.sel(descent="natural", drop=True)
-        return [
-            kit.control(
-                "sparse",
-                "K* is not sparse",
-                label="feedbacks of which each input sees a part of the states",
-                excess=sparse,
-            ),
-            kit.control(
-                "natural_for_all",
-                "it converges linearly, and at a rate of its own",
-                label="natural gradient steps in place of the others",
-                excess=natural,
-                along=seen.along.sel(way="natural", drop=True),
-            ),
-            kit.control(
-                "one_input",
-                "with one input and two states the stable feedbacks are a triangle",
-                label="systems of one input and two states",
-                midpoint_radius=seen.one_input_radius,
-            ),
-            kit.control(
-                "level",
-                "K* is a multiple of one, and half of the way the loop is triangular",
-                label="costs that do not mix the two states",
-                leaves_at=seen.level_leaves_at,
-            ),
-            kit.control(
-                "single_rollouts",
-                "the cost itself, not its change, is in the noise",
-                label="single rollouts in place of differences",
-                errors=seen.errors_single,
-                one_state=seen.one_state_single,
-                rollout_excess=(seen.rollout_excess.dims, seen.rollout_excess.values[::-1]),
-            ),
-        ]
+        yield kit.control(
+            "feedbacks of which each input sees a part of the states",
+            "K* is not sparse",
+            id="sparse",
+            excess=sparse,
+        )
+        yield kit.control(
+            "natural gradient steps in place of the others",
+            "it converges linearly, and at a rate of its own",
+            excess=natural,
+            along=seen.along.sel(way="natural", drop=True),
+        )
+        yield kit.control(
+            "systems of one input and two states",
+            "with one input and two states the stable feedbacks are a triangle",
+            midpoint_radius=seen.one_input_radius,
+        )
+        yield kit.control(
+            "costs that do not mix the two states",
+            "K* is a multiple of one, and half of the way the loop is triangular",
+            leaves_at=seen.level_leaves_at,
+        )
+        yield kit.control(
+            "single rollouts in place of differences",
+            "the cost itself, not its change, is in the noise",
+            errors=seen.errors_single,
+            one_state=seen.one_state_single,
+            rollout_excess=(seen.rollout_excess.dims, seen.rollout_excess.values[::-1]),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         steps = np.arange(self.steps + 1)
         positive = lambda values: np.where(values > 1e-32, values, np.nan)
         excess = positive(seen.excess[:, 0].values)[..., :200]
@@ -634,33 +596,31 @@ class LqrPolicyGradient(kit.Claim[Setting]):
             kit.observed_curve(steps[:200], excess[:, i], name.replace("_", "–"), shade=i / 3)
             for i, name in enumerate(METHODS)
         ]
-        return (
-            kit.panel(
-                "Sparse feedbacks stop above the optimum",
-                "step",
-                "(C − C*)/C*",
-                *descents,
-                log="y",
-                ylim=(1e-16, 10),
-            ),
-            kit.panel(
-                "Gradient descent decays as predicted",
-                "step × predicted rate / 8.1",
-                "log₁₀, slowest part of K − K*",
-                kit.observed_curve(scaled, late),
-                kit.predicted_curve(scaled, slope, "predicted"),
-                kit.rival_curve(scaled, slope / 2, "∇C = EΣ"),
-            ),
-            self.errors_panel(law, seen),
-            kit.panel(
-                f"Descent by {self.rollout_pairs} pairs of rollouts a step",
-                "step",
-                "(C − C*)/C*",
-                kit.observed_curve(t, rollout[0], "differences"),
-                kit.observed_curve(t, rollout[1], "single rollouts", shade=1.0),
-                log="y",
-                ylim=(1e-10, 1e3),
-            ),
+        yield kit.panel(
+            "Sparse feedbacks stop above the optimum",
+            "step",
+            "(C − C*)/C*",
+            *descents,
+            log="y",
+            ylim=(1e-16, 10),
+        )
+        yield kit.panel(
+            "Gradient descent decays as predicted",
+            "step × predicted rate / 8.1",
+            "log₁₀, slowest part of K − K*",
+            kit.observed_curve(scaled, late),
+            kit.predicted_curve(scaled, slope, "predicted"),
+            kit.rival_curve(scaled, slope / 2, "∇C = EΣ"),
+        )
+        yield self.errors_panel(law, seen)
+        yield kit.panel(
+            f"Descent by {self.rollout_pairs} pairs of rollouts a step",
+            "step",
+            "(C − C*)/C*",
+            kit.observed_curve(t, rollout[0], "differences"),
+            kit.observed_curve(t, rollout[1], "single rollouts", shade=1.0),
+            log="y",
+            ylim=(1e-10, 1e3),
         )
 
     def errors_panel(self, law: xarray.Dataset, seen: xarray.Dataset) -> kit.Panel:

@@ -1,6 +1,6 @@
 """Descents over feedback matrices of linear quadratic regulators, with gradients and with costs of rollouts."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
@@ -187,16 +187,16 @@ class LqrPoint(kit.Point):
         "Six systems a point, 1000 steps; the same six at every point.",
     )
 
-    def setting(self, key: kit.Key) -> Any:
+    def setting(self, key):
         return _systems(key, self.norm, self.states, self.inputs)
 
-    def predict(self, setting: Any) -> kit.Prediction:
+    def predict(self, setting):
         _, optimum = setting
         size = lambda matrices: np.linalg.eigvalsh(np.asarray(matrices))[:, -1]
         limit = 1 / (size(optimum.covariance) * size(optimum.curvature))
         return kit.Prediction(share=float((self.lr < limit).mean()))
 
-    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         del key
         systems, optima = setting
         start = jnp.zeros((self.inputs, self.states))
@@ -208,18 +208,16 @@ class LqrPoint(kit.Point):
         excess = jax.vmap(run)(systems, optima)
         return {"steps": (excess > 1e-3).sum(1), "end": excess[:, -1]}
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
+    def judge(self, predicted, observed):
         share = (observed["end"] < 1e-3).mean()
-        return [
-            equal(
-                "share",
-                float(predicted["share"]),
-                share,
-                0.17,  # one of six systems
-                absolute=True,
-                label="share of systems whose descent reaches K*",
-            )
-        ]
+        yield equal(
+            "share",
+            float(predicted["share"]),
+            share,
+            0.17,  # one of six systems
+            absolute=True,
+            label="share of systems whose descent reaches K*",
+        )
 
     def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         steps = observed["steps"][observed["end"] < 1e-3]

@@ -7,7 +7,6 @@ small start turns to the top eigenvector of the known entries, which has the sig
 critical point is x = ±u.
 """
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -140,17 +139,13 @@ class MatrixCompletion(kit.Claim[Setting]):
             seeds="10 of 10 hold; of 10 settings 9 hold, 1 is inconclusive",
         ),
     )
-    tiny = {
-        "sizes": (8, 12),
-        "densities": (1.0, 2.0, 4.0),
-        "draws": 4,
-    }
+    tiny = {"sizes": (8, 12), "densities": (1.0, 2.0, 4.0), "draws": 4}
     full = {"draws": 1500, "steps": 3000}
     out_of_scope = {"spike": 30.0}
     precision = "float32"
     point = CompletionPoint
 
-    def axes(self) -> dict[str, tuple[float, ...]]:
+    def axes(self):
         return {"size": self.sizes, "density": self.densities}
 
     def check_fields(self) -> None:
@@ -163,7 +158,7 @@ class MatrixCompletion(kit.Claim[Setting]):
                 f"diagonal, and densities reach {max(self.densities):g}; try larger sizes"
             )
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
         return Setting(
             tuple(
@@ -172,35 +167,29 @@ class MatrixCompletion(kit.Claim[Setting]):
             )
         )
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         sizes = [np.abs(of_size.u) for of_size in setting.problems]
         ratios = [(of_size.max(1) / of_size.min(1)).max() for of_size in sizes]
         fewest, most = self.connected(setting)[:, :, [0, -1]].mean(0).T
-        return [
-            kit.assume(
-                "largest ratio of two |u_i|",
-                max(ratios),
-                "<=",
-                5,
-                "weak rows tie others too slowly",
-            ),
-            kit.assume("size of the start", self.start, "<=", 1e-5, "choose a smaller --start"),
-            kit.assume("steps of descent", self.steps, ">=", 1000, "raise --steps"),
-            kit.assume(
-                "share of graphs that are connected by the fewest entries",
-                fewest.max(),
-                "<=",
-                0.02,
-                "let --densities begin lower",
-            ),
-            kit.assume(
-                "share of graphs that are connected by the most entries",
-                most.min(),
-                ">=",
-                0.95,
-                "let --densities reach further",
-            ),
-        ]
+        yield kit.assume(
+            "largest ratio of two |u_i|", max(ratios), "<=", 5, "weak rows tie others too slowly"
+        )
+        yield kit.assume("size of the start", self.start, "<=", 1e-5, "choose a smaller --start")
+        yield kit.assume("steps of descent", self.steps, ">=", 1000, "raise --steps")
+        yield kit.assume(
+            "share of graphs that are connected by the fewest entries",
+            fewest.max(),
+            "<=",
+            0.02,
+            "let --densities begin lower",
+        )
+        yield kit.assume(
+            "share of graphs that are connected by the most entries",
+            most.min(),
+            ">=",
+            0.95,
+            "let --densities reach further",
+        )
 
     def connected(self, setting: Setting) -> np.ndarray:
         """Return which matrices are determined by how many entries, ``(draws, sizes, densities)``."""
@@ -211,129 +200,112 @@ class MatrixCompletion(kit.Claim[Setting]):
         entries = np.round(np.outer(self.sizes, self.densities))
         return np.array(enough).T[..., None] <= entries
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         return kit.law(
             connected=("draw size density", self.connected(setting)),
             needed=("size", expected_entries(self.sizes)),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         return complete_all(setting.problems, self.densities, self.start, self.steps)
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return the number of entries at which failure ends: the least one and the area under the failures."""
         failures = 1.0 - seen.completes
         return {"needed": seen["size"] * (self.densities[0] + failures.integrate("density"))}
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.share(
-                "per_graph",
-                0.0,
-                seen.completes != law.connected,
-                0.04,  # one in a hundred by signs that chance gets right, and the interval takes 0.01
-                over="size",
-                label="share of descents that disagree with their own graph",
-            ),
-            kit.follows(
-                "needed",
-                law.needed,
-                seen.needed,
-                0.1,  # the mean of graphs is within 0.03 of its limit, and the interval takes 0.04
-                label="known entries from which a matrix is completed",
-            ),
-            kit.follows(
-                "constant",
-                _constant(law.needed),
-                _constant(seen.needed),
-                0.25,  # half of it; graphs of such n are within 0.07 of the limit, and the interval takes 0.07
-                over="",
-                absolute=True,
-                label="2/n of the same, less log n, mean over n",
-            ),
-            kit.power(
-                "growth",
-                law.needed,
-                seen.needed,
-                0.12,  # a number for each row that is the same at all n is 0.24 off
-                over="size",
-                label="the same, growth with n",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.share(
+            "per_graph",
+            0.0,
+            seen.completes != law.connected,
+            0.04,  # one in a hundred by signs that chance gets right, and the interval takes 0.01
+            over="size",
+            label="share of descents that disagree with their own graph",
+        )
+        yield kit.follows(
+            "needed",
+            law.needed,
+            seen.needed,
+            0.1,  # the mean of graphs is within 0.03 of its limit, and the interval takes 0.04
+            label="known entries from which a matrix is completed",
+        )
+        yield kit.follows(
+            "constant",
+            _constant(law.needed),
+            _constant(seen.needed),
+            0.25,  # half of it; graphs of such n are within 0.07 of the limit, and the interval takes 0.07
+            over="",
+            absolute=True,
+            label="2/n of the same, less log n, mean over n",
+        )
+        yield kit.power(
+            "growth",
+            law.needed,
+            seen.needed,
+            0.12,  # a number for each row that is the same at all n is 0.24 off
+            over="size",
+            label="the same, growth with n",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         n = law["size"]
         met = [
             [_entries_that_meet(place) for place in of_size.place] for of_size in setting.problems
         ]
         entries = np.round(np.outer(self.sizes, self.densities))
-        return [
-            kit.rival(
-                "unknowns",
-                "there are as many equations as unknowns, and nr⁶ entries as printed",
-                label="n entries suffice",
-                needed=1.0 * n,
-                connected=("size density", entries >= np.array(self.sizes)[:, None]),
-            ),
-            kit.rival(
-                "met",
-                "a row of which nothing is known can be anything",
-                label="every row must be met, if only on the diagonal",
-                accepted="a graph whose rows are all met is nearly always connected at such n",
-                connected=("draw size density", np.array(met).T[..., None] <= entries),
-            ),
-            kit.rival(
-                "no_constant",
-                "it is the leading term",
-                label="½ n log n",
-                needed=n * np.log(n) / 2,
-            ),
-            kit.rival(
-                "coupons",
-                "rows are met one at a time, as if an entry met one row and not two",
-                label="n (log n + γ)",
-                needed=2 * law.needed,
-            ),
-            kit.rival(
-                "per_row",
-                "a number of entries for each unknown",
-                label="a constant times n",
-                needed=n * float((law.needed / n).mean()),
-            ),
-            kit.rival(
-                "median",
-                "by then half of the graphs are connected",
-                label="½ n (log n − log log 2)",
-                accepted="it is 4 to 6 % less, as much as the limit is off at such n",
-                needed=n * (np.log(n) - np.log(np.log(2))) / 2,
-            ),
-        ]
+        yield kit.rival(
+            "n entries suffice",
+            "there are as many equations as unknowns, and nr⁶ entries as printed",
+            id="unknowns",
+            needed=1.0 * n,
+            connected=("size density", entries >= np.array(self.sizes)[:, None]),
+        )
+        yield kit.rival(
+            "every row must be met, if only on the diagonal",
+            "a row of which nothing is known can be anything",
+            accepted="a graph whose rows are all met is nearly always connected at such n",
+            connected=("draw size density", np.array(met).T[..., None] <= entries),
+        )
+        yield kit.rival(
+            "½ n log n", "it is the leading term", id="no_constant", needed=n * np.log(n) / 2
+        )
+        yield kit.rival(
+            "n (log n + γ)",
+            "rows are met one at a time, as if an entry met one row and not two",
+            needed=2 * law.needed,
+        )
+        yield kit.rival(
+            "a constant times n",
+            "a number of entries for each unknown",
+            id="per_row",
+            needed=n * float((law.needed / n).mean()),
+        )
+        yield kit.rival(
+            "½ n (log n − log log 2)",
+            "by then half of the graphs are connected",
+            accepted="it is 4 to 6 % less, as much as the limit is off at such n",
+            needed=n * (np.log(n) - np.log(np.log(2))) / 2,
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "other_graphs",
-                "another graph is connected at another number of entries",
-                label="each descent judged against the graph of another matrix",
-                completes=seen.completes.roll(draw=1),
-            ),
-            kit.control(
-                "large_starts",
-                "signs are those of the start in places, and rows with wrong ones can settle",
-                label="starts as large as u",
-                completes=seen.completes_from_large,
-            ),
-            kit.control(
-                "row_last",
-                "as many entries do not connect a row that none of them meets",
-                label="entries of one row known after all others",
-                completes=seen.completes_row_last,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "each descent judged against the graph of another matrix",
+            "another graph is connected at another number of entries",
+            completes=seen.completes.roll(draw=1),
+        )
+        yield kit.control(
+            "starts as large as u",
+            "signs are those of the start in places, and rows with wrong ones can settle",
+            completes=seen.completes_from_large,
+        )
+        yield kit.control(
+            "entries of one row known after all others",
+            "as many entries do not connect a row that none of them meets",
+            completes=seen.completes_row_last,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         return panels_of_completion(law, seen, rivals)
 
 

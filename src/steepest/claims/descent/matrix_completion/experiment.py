@@ -1,6 +1,6 @@
 """Descent from small starts on the known entries of matrices of rank one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -10,11 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steepest import kit
-from steepest.claims.descent.matrix_completion.theory import (
-    chance_connected,
-    expected_entries,
-)
-from steepest.kit.points import Arrays, equal
+from steepest.claims.descent.matrix_completion.theory import chance_connected, expected_entries
+from steepest.kit.points import equal
 
 LR = 0.5
 """Step of descent, by the largest sum of known absolute entries in a row."""
@@ -59,11 +56,7 @@ def _mirrored(order: NDArray, size: int) -> NDArray:
 
 
 def completes(
-    u: jax.Array,
-    place: jax.Array,
-    start: jax.Array,
-    known: jax.Array | int,
-    steps: jax.Array | int,
+    u: jax.Array, place: jax.Array, start: jax.Array, known: jax.Array | int, steps: jax.Array | int
 ) -> jax.Array:
     """Descend on ``¼‖P(xxᵀ − uuᵀ)‖²``, P the known entries, and return whether all entries are met at the end.
 
@@ -155,16 +148,16 @@ class CompletionPoint(kit.Point):
         "point is Gumbel's law exp(−e^(log n − 2m/n)), so that points on the line are judged as well.",
     )
 
-    def setting(self, key: kit.Key) -> Problems:
+    def setting(self, key):
         """Draw matrices, orders and starts."""
         rng = kit.numpy_generator(key)
         return draw_problems(rng, self.draws, self.sizes, self.contrast)
 
-    def predict(self, setting: Problems) -> kit.Prediction:
+    def predict(self, setting):
         entries = np.round(self.densities * self.sizes)
         return kit.Prediction(success=float(chance_connected(entries, self.sizes)))
 
-    def observe(self, setting: Problems, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         entries = jnp.round(self.densities * self.sizes)
 
         def one(case: tuple) -> jax.Array:
@@ -174,17 +167,15 @@ class CompletionPoint(kit.Point):
         cases = (setting.u, setting.place, setting.start)
         return {"completes": jax.lax.map(one, tuple(jnp.asarray(part) for part in cases))}
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
-        return [
-            equal(
-                "success",
-                predicted["success"],
-                np.asarray(observed["completes"], float),
-                0.25,
-                absolute=True,
-                label="share of matrices completed",
-            )
-        ]
+    def judge(self, predicted, observed):
+        yield equal(
+            "success",
+            predicted["success"],
+            np.asarray(observed["completes"], float),
+            0.25,
+            absolute=True,
+            label="share of matrices completed",
+        )
 
     def boundaries(self, x: str, y: str) -> tuple[kit.Curve, ...]:
         if {x, y} != {"sizes", "densities"}:

@@ -6,7 +6,6 @@ the Frobenius norm and no other constant; those of trained networks of width 102
 As many fresh points, each seen once, bring frozen features to the same risk.
 """
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import jax
@@ -182,14 +181,14 @@ class NtkMarginGuarantee(kit.Claim[Setting]):
         small = tuple(epsilon for epsilon in self.epsilons if epsilon < SMALL)
         return small or self.epsilons
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {
             "dimension": self.dimensions,
             "epsilon": self.small_risks,
             "learned": self.dimensions[:TRAINED_SETS],
         }
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         data = digits((3, 8))
         for_images, for_neurons = jax.random.split(key)
         chosen = balanced_choices(data, self.images // 2, kit.keys(for_images, self.draws))
@@ -205,17 +204,15 @@ class NtkMarginGuarantee(kit.Claim[Setting]):
             np.asarray(draw(for_neurons)),
         )
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         margins = [feature_margins(x, y).neuron for x, y in setting.cubes]
-        return [
-            kit.assume("label noise", self.flip, "==", 0, "with wrong labels there is no margin"),
-            kit.assume(
-                "least margin γ", min(margins), ">", 0, "the features must separate the data"
-            ),
-            kit.assume("parities", len(self.dimensions), ">=", TRAINED_SETS, "add --dimensions"),
-        ]
+        yield kit.assume("label noise", self.flip, "==", 0, "with wrong labels there is no margin")
+        yield kit.assume(
+            "least margin γ", min(margins), ">", 0, "the features must separate the data"
+        )
+        yield kit.assume("parities", len(self.dimensions), ">=", TRAINED_SETS, "add --dimensions")
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         margins = [feature_margins(x, y) for x, y in setting.cubes]
         frobenius = np.array([margin.frobenius for margin in margins])
         neuron = np.array([margin.neuron for margin in margins])
@@ -228,10 +225,7 @@ class NtkMarginGuarantee(kit.Claim[Setting]):
             # a step on a fresh point is the step on all of them in the mean, and so small that noise averages out
             samples=("dimension epsilon", steps_to(epsilon, frobenius[:, None])),
             trained=("learned", steps_to(self.epsilons[TRAINED - 1], frobenius[:TRAINED_SETS])),
-            guaranteed=(
-                "dimension epsilon",
-                2 * (reach / (neuron[:, None] / 4)) ** 2 / epsilon,
-            ),
+            guaranteed=("dimension epsilon", 2 * (reach / (neuron[:, None] / 4)) ** 2 / epsilon),
             images=("draw", images),
             of_images=1.0,
             narrow=1.0,  # share of the narrow networks that arrive within a factor of three
@@ -247,7 +241,7 @@ class NtkMarginGuarantee(kit.Claim[Setting]):
         ]
         return 1 / (self.image_risk * np.square(margins))
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         for_frozen, for_wide, for_narrow, for_fewest = kit.keys(key, 4)
         rng = kit.numpy_generator(for_frozen)
         frozen = []
@@ -321,14 +315,14 @@ class NtkMarginGuarantee(kit.Claim[Setting]):
         first = np.asarray(kit.compiled(every)(seeds))
         return first.reshape(len(widths), len(cubes), self.seeds)
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return which narrow networks arrive in time, and steps on images over those predicted."""
         return {
             "in_time": (seen.narrow <= LATE * law.trained).astype(float),
             "of_images": seen.images / law.images,
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         epsilon = self.epsilons[TRAINED - 1]
         guarantee = kit.at_most(
             "guarantee",
@@ -336,123 +330,103 @@ class NtkMarginGuarantee(kit.Claim[Setting]):
             seen.frozen,
             label="frozen: steps, at most those guaranteed, 2λ²/ε",
         )
-        return [
-            kit.follows(
-                "frozen",
-                law.frozen,
-                seen.frozen,
-                0.08,  # 1 % from 4096 neurons a set, and what the output at the start leaves
-                label="frozen features: steps to risk ε",
-            ),
-            kit.follows(
-                "samples",
-                law.samples,
-                seen.samples,
-                0.1,  # 1 % from 4096 neurons a set, and 5 % from the order of the points at d = 2
-                label="frozen features: fresh points, each seen once, to risk ε on all points",
-            ),
-            kit.follows(
-                "trained",
-                law.trained,
-                seen.trained,
-                0.25,  # features move: 2 to 12 % at these widths
-                label=f"trained networks: steps to ε = {epsilon:g}",
-            ),
-            kit.follows(
-                "images",
-                law.of_images,
-                seen.of_images,
-                0.15,  # of order 1/log(1/ε)
-                each=True,
-                label=f"threes and eights, frozen: T ε γ_F² at ε = {self.image_risk:g}",
-            ),
-            kit.share(
-                "narrow",
-                law.narrow,
-                seen.in_time,
-                0.4,  # a few of so narrow networks take longer or never arrive
-                label=f"share of networks of {self.narrow} neurons that need at most {LATE} times the predicted steps",
-            ),
-            kit.idle(guarantee, "the guarantee leaves a factor of more than a thousand"),
-        ]
+        yield kit.follows(
+            "frozen",
+            law.frozen,
+            seen.frozen,
+            0.08,  # 1 % from 4096 neurons a set, and what the output at the start leaves
+            label="frozen features: steps to risk ε",
+        )
+        yield kit.follows(
+            "samples",
+            law.samples,
+            seen.samples,
+            0.1,  # 1 % from 4096 neurons a set, and 5 % from the order of the points at d = 2
+            label="frozen features: fresh points, each seen once, to risk ε on all points",
+        )
+        yield kit.follows(
+            "trained",
+            law.trained,
+            seen.trained,
+            0.25,  # features move: 2 to 12 % at these widths
+            label=f"trained networks: steps to ε = {epsilon:g}",
+        )
+        yield kit.follows(
+            "images",
+            law.of_images,
+            seen.of_images,
+            0.15,  # of order 1/log(1/ε)
+            each=True,
+            label=f"threes and eights, frozen: T ε γ_F² at ε = {self.image_risk:g}",
+        )
+        yield kit.share(
+            "narrow",
+            law.narrow,
+            seen.in_time,
+            0.4,  # a few of so narrow networks take longer or never arrive
+            label=f"share of networks of {self.narrow} neurons that need at most {LATE} times the predicted steps",
+        )
+        yield kit.idle(guarantee, "the guarantee leaves a factor of more than a thousand")
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         margins = [feature_margins(x, y) for x, y in setting.cubes]
         gamma = xarray.DataArray([margin.frobenius for margin in margins], dims="dimension")
         ratio = xarray.DataArray([m.frobenius / m.neuron for m in margins], dims="dimension")
         learned = lambda array: array[:TRAINED_SETS].rename(dimension="learned")
         mean = np.exp(np.log(gamma).mean())
         small = law.epsilon / np.exp(np.log(law.epsilon).mean())
-        return [
-            kit.rival(
-                "neuron_margin",
-                "the margin of the talk and of the theorem",
-                label="the constant has the 2,∞ margin",
-                frozen=law.frozen * ratio**2,
-                samples=law.samples * ratio**2,
-                images=("draw", self._of_images(setting, neuron=True)),
-            ),
-            kit.rival(
-                "leading_order",
-                "the margin counts once",
-                label="T ∝ 1/(εγ)",
-                frozen=law.frozen * gamma / mean,
-                trained=law.trained * learned(gamma) / mean,
-            ),
-            kit.rival(
-                "slower",
-                "accelerated methods",
-                label="T ∝ 1/(√ε γ)",
-                frozen=law.frozen * gamma / mean * small**0.5,
-                samples=law.samples * gamma / mean * small**0.5,
-            ),
-            kit.rival(
-                "convex_rate",
-                "stochastic convex rates know no realizability",
-                label="T ∝ 1/(ε²γ^{5/2})",
-                frozen=law.frozen / (gamma / mean) ** 0.5 / small,
-                samples=law.samples / (gamma / mean) ** 0.5 / small,
-            ),
-            kit.rival(
-                "needed_width",
-                "if the width γ⁻⁸ were needed",
-                label="narrow networks do not arrive",
-                narrow=0.0,
-            ),
-        ]
+        yield kit.rival(
+            "the constant has the 2,∞ margin",
+            "the margin of the talk and of the theorem",
+            frozen=law.frozen * ratio**2,
+            samples=law.samples * ratio**2,
+            images=("draw", self._of_images(setting, neuron=True)),
+        )
+        yield kit.rival(
+            "T ∝ 1/(εγ)",
+            "the margin counts once",
+            frozen=law.frozen * gamma / mean,
+            trained=law.trained * learned(gamma) / mean,
+        )
+        yield kit.rival(
+            "T ∝ 1/(√ε γ)",
+            "accelerated methods",
+            frozen=law.frozen * gamma / mean * small**0.5,
+            samples=law.samples * gamma / mean * small**0.5,
+        )
+        yield kit.rival(
+            "T ∝ 1/(ε²γ^{5/2})",
+            "stochastic convex rates know no realizability",
+            frozen=law.frozen / (gamma / mean) ** 0.5 / small,
+            samples=law.samples / (gamma / mean) ** 0.5 / small,
+        )
+        yield kit.rival("narrow networks do not arrive", "if the width γ⁻⁸ were needed", narrow=0.0)
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "one_bit",
-                "its margin is larger",
-                label="one bit in place of the parity of two",
-                frozen=seen.one_bit,
-                samples=seen.samples_of_one_bit,
-            ),
-            kit.control(
-                "other_parity",
-                "margins fall with d",
-                label="parities of many bits for those of few",
-                trained=(seen.trained.dims, seen.trained.values[::-1]),
-            ),
-            kit.control(
-                "fewest_neurons",
-                "four directions need four neurons",
-                label=f"networks of {FEWEST} neurons",
-                narrow=seen.fewest,
-            ),
-            kit.control(
-                "other_risk",
-                "they are steps to one risk",
-                label="steps on images to twice the risk",
-                images=seen.images_sooner,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "one bit in place of the parity of two",
+            "its margin is larger",
+            frozen=seen.one_bit,
+            samples=seen.samples_of_one_bit,
+        )
+        yield kit.control(
+            "parities of many bits for those of few",
+            "margins fall with d",
+            trained=(seen.trained.dims, seen.trained.values[::-1]),
+        )
+        yield kit.control(
+            f"networks of {FEWEST} neurons",
+            "four directions need four neurons",
+            id="fewest_neurons",
+            narrow=seen.fewest,
+        )
+        yield kit.control(
+            "steps on images to twice the risk",
+            "they are steps to one risk",
+            images=seen.images_sooner,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         small = np.array(self.small_risks)
         frozen = seen.frozen.mean("seed")
         margins = [feature_margins(*cube(d)) for d in self.dimensions]
@@ -473,32 +447,28 @@ class NtkMarginGuarantee(kit.Claim[Setting]):
             ]
             collapsed.append(kit.observed_curve(small, of_gamma, f"d = {d}", **look))
         look = {"kind": "points"}
-        return (
-            kit.panel(
-                "Frozen features: steps of the Frobenius margin", "ε", "steps T", *steps, log="xy"
+        yield kit.panel(
+            "Frozen features: steps of the Frobenius margin", "ε", "steps T", *steps, log="xy"
+        )
+        yield kit.panel(
+            f"Trained networks, to ε = {epsilon:g}",
+            "γ",
+            "steps T",
+            kit.observed_curve(learned, seen.trained.mean("start"), f"m = {self.width}", **look),
+            kit.observed_curve(
+                learned, seen.narrow.mean("start"), f"m = {self.narrow}", shade=0.7, **look
             ),
-            kit.panel(
-                f"Trained networks, to ε = {epsilon:g}",
-                "γ",
-                "steps T",
-                kit.observed_curve(
-                    learned, seen.trained.mean("start"), f"m = {self.width}", **look
-                ),
-                kit.observed_curve(
-                    learned, seen.narrow.mean("start"), f"m = {self.narrow}", shade=0.7, **look
-                ),
-                kit.predicted_curve(learned, law.trained, "by γ_F"),
-                kit.rival_curve(learned, law.trained * ratio[:TRAINED_SETS], "by γ"),
-                log="xy",
-            ),
-            kit.panel(
-                "Steps collapse by the Frobenius margin",
-                "ε",
-                "T ε γ_F²",
-                *collapsed,
-                kit.predicted_curve(small, unit, "Frobenius margin"),
-                kit.rival_curve(small, unit * ratio[-1], "2,∞ margin"),
-                log="x",
-                ylim=(0.8, 1.8),
-            ),
+            kit.predicted_curve(learned, law.trained, "by γ_F"),
+            kit.rival_curve(learned, law.trained * ratio[:TRAINED_SETS], "by γ"),
+            log="xy",
+        )
+        yield kit.panel(
+            "Steps collapse by the Frobenius margin",
+            "ε",
+            "T ε γ_F²",
+            *collapsed,
+            kit.predicted_curve(small, unit, "Frobenius margin"),
+            kit.rival_curve(small, unit * ratio[-1], "2,∞ margin"),
+            log="x",
+            ylim=(0.8, 1.8),
         )

@@ -1,6 +1,6 @@
 """Steps to a risk: of frozen features by their kernel, of trained networks by descent, and what margins predict."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -174,15 +174,13 @@ class GuaranteePoint(kit.Point):
         "γ_F² is 1.28 γ². The networks are 512 neurons wide.",
     )
 
-    def predict(self, setting: Any) -> kit.Prediction:
+    def predict(self, setting):
         margins = feature_margins(*cube(self.dimensions))
         return kit.Prediction(
-            ratio=1.0,
-            steps=steps_to(self.epsilons, margins.frobenius),
-            neuron=margins.neuron,
+            ratio=1.0, steps=steps_to(self.epsilons, margins.frobenius), neuron=margins.neuron
         )
 
-    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         data = parity(key, self.dimensions, BITS)
         share = jnp.full(data.n, 1 / data.n)
         epsilons = jnp.array([self.epsilons])
@@ -192,13 +190,13 @@ class GuaranteePoint(kit.Point):
         first, moved = jax.lax.map(one, kit.keys(key, self.seeds))
         return {"steps": first[:, 0], "moved": moved}
 
-    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         return []
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
+    def judge(self, predicted, observed):
         ratio = observed["steps"] / predicted["steps"]
         label = "steps / those of the Frobenius margin"
-        return [equal("ratio", predicted["ratio"], ratio, 0.2, label=label)]
+        yield equal("ratio", predicted["ratio"], ratio, 0.2, label=label)
 
     def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         steps = observed["steps"].mean()

@@ -4,7 +4,7 @@ How near follows from pairs of components: each of the others, at overlap c, pul
 to first order, and the squares of the tangents add up. Two components whose overlap exceeds ½ share one maximum.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -115,7 +115,7 @@ class OvercompleteTensor(kit.Claim[Setting]):
         for null in ("larger", "smaller")
     }
     shared = {
-        "claim.OvercompleteTensor._mean": "it is a unit: f is compared with E f + 1 whatever both are divided by",
+        "claim.OvercompleteTensor._mean": "it is a unit: f is compared with E f + 1 whatever both are divided by"
     }
     tiny = {"d": 24, "counts": (18, 36, 54), "seeds": 3, "starts": 4, "steps": 20, "small": (8, 12)}
     full = {"seeds": 24, "starts": 48, "steps": 150}
@@ -123,23 +123,23 @@ class OvercompleteTensor(kit.Claim[Setting]):
     precision = "float32"
     point = OvercompleteTensorPoint
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {"n": self.counts, "component": tuple(range(max(self.counts))), "low": LOW}
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
         components = tuple(_units(rng, self.seeds, n, self.d) for n in self.counts)
         starts = tuple(_units(rng, self.seeds, self.starts, self.d) for _ in self.counts)
         return Setting(components, starts)
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         ratios = np.array(self.counts) / self.d**2
-        return [
-            kit.assume("largest n/d²", ratios.max(), "<=", self.ratio, "components must be few"),
-            kit.assume("numbers of components", len(self.counts), ">=", 3, "an exponent is fitted"),
-        ]
+        yield kit.assume("largest n/d²", ratios.max(), "<=", self.ratio, "components must be few")
+        yield kit.assume(
+            "numbers of components", len(self.counts), ">=", 3, "an exponent is fitted"
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         mean = self._mean()
         return kit.law(
             squares=("n seed component", self._sums(setting, lambda c: np.tan(pair_angle(c)) ** 2)),
@@ -163,7 +163,7 @@ class OvercompleteTensor(kit.Claim[Setting]):
             ]
         return sums
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         runs = [kit.compiled(self.ascend)(*lane) for lane in zip(*setting, strict=True)]
         overlap, nearest, value, moved = (
@@ -199,11 +199,11 @@ class OvercompleteTensor(kit.Claim[Setting]):
         starts = _units(rng, SMALL_SEEDS, 2 * self.starts, d)
         return np.asarray(kit.compiled(self.ascend)(components, starts)[0])
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         moved = np.quantile(observed["moved"], 0.9, axis=(1, 2)).max()
-        return [kit.assume("last move of nine ascents in ten", moved, "<", 1e-3, "raise --steps")]
+        yield kit.assume("last move of nine ascents in ten", moved, "<", 1e-3, "raise --steps")
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return tan² of the angles and what pairs predict of them, and shares of ends near a component."""
         measured = seen.overlap**-2.0 - 1
         of_nearest = np.take_along_axis(law.squares.values, seen.nearest.values.astype(int), 2)
@@ -221,128 +221,104 @@ class OvercompleteTensor(kit.Claim[Setting]):
             .rename(tensor="draw"),
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.excluded(
-                "near",
-                NEAR,
-                seen.overlap,
-                label=f"overlap of each end with the nearest ±a_i, d = {self.d}",
-            ),
-            kit.follows(
-                "angle",
-                law.angle,
-                seen.angle,
-                # pairs leave out terms of order n/d² = ⅛, which pull the same way; the interval over tensors is 6 %
-                (0.88, 1.2),
-                label="tan² of the angle over the sum over pairs",
-            ),
-            kit.follows(
-                "value",
-                law.value,
-                seen.height,
-                0.08,  # the maximum is above f(a_i), by up to 4 % at n = d²/8; the interval is 2 %
-                label="f/E f at the ends",
-            ),
-            kit.power(
-                "exponent",
-                law.distance,
-                seen.distance,
-                0.25,  # first order; what is above it grows faster by up to n/d², and the interval is 0.1
-                over="n",
-                label="1 − overlap against n",
-            ),
-            kit.follows("merging", law.merging, seen.merging, 0.005, label="overlap of merging"),
-            kit.follows(
-                "low_share",
-                law.low_share,
-                seen.low_share,
-                0.25,
-                absolute=True,
-                label=f"share near ±a_i at d = {self.failing}, n = d²/8, and at d = {self.dense}, n = d²/4",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.excluded(
+            "near",
+            NEAR,
+            seen.overlap,
+            label=f"overlap of each end with the nearest ±a_i, d = {self.d}",
+        )
+        yield kit.follows(
+            "angle",
+            law.angle,
+            seen.angle,
+            # pairs leave out terms of order n/d² = ⅛, which pull the same way; the interval over tensors is 6 %
+            (0.88, 1.2),
+            label="tan² of the angle over the sum over pairs",
+        )
+        yield kit.follows(
+            "value",
+            law.value,
+            seen.height,
+            0.08,  # the maximum is above f(a_i), by up to 4 % at n = d²/8; the interval is 2 %
+            label="f/E f at the ends",
+        )
+        yield kit.power(
+            "exponent",
+            law.distance,
+            seen.distance,
+            0.25,  # first order; what is above it grows faster by up to n/d², and the interval is 0.1
+            over="n",
+            label="1 − overlap against n",
+        )
+        yield kit.follows("merging", law.merging, seen.merging, 0.005, label="overlap of merging")
+        yield kit.follows(
+            "low_share",
+            law.low_share,
+            seen.low_share,
+            0.25,
+            absolute=True,
+            label=f"share near ±a_i at d = {self.failing}, n = d²/8, and at d = {self.dense}, n = d²/4",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         counts = np.array(self.counts)
         flat = lambda numbers: numbers * xarray.ones_like(law.squares)
         n = xarray.DataArray(counts, dims="n")
-        return [
-            kit.rival(
-                "first_order",
-                "ε = (c + ε)³ with ε = c³ at first",
-                label="tan² = 15 n/d³; components merge where ε = (c + ε)³ ends, at 0.385",
-                squares=flat(15 * n / self.d**3),
-                merging=2 / 27**0.5,
-            ),
-            kit.rival(
-                "first_order_of_pairs",
-                "each of the others pulls by c³",
-                label="tan² = Σ c⁶, with the components' own overlaps",
-                squares=(law.squares.dims, self._sums(setting, lambda c: c**6)),
-            ),
-            kit.rival(
-                "second_order_of_pairs",
-                "it is the same law to the next order in c",
-                label="tan² = Σ c⁶(1 + 6c²)",
-                accepted="it differs from the sum of tan²θ(c) by less than terms that pairs leave out",
-                squares=(law.squares.dims, self._sums(setting, lambda c: c**6 * (1 + 6 * c**2))),
-            ),
-            kit.rival(
-                "squared_overlaps",
-                "the mean of Σ c⁴",
-                label="tan² = 3 n/d²",
-                squares=flat(3 * n / self.d**2),
-            ),
-            kit.rival(
-                "orthogonal",
-                "random vectors are nearly orthogonal",
-                label="the others add nothing",
-                value=law.value - 1,
-                distance=law.distance**0.0,
-            ),
-            kit.rival(
-                "root",
-                "angles add up like √n",
-                label="1 − overlap ∝ √n",
-                distance=law.distance**0.5,
-            ),
-            kit.rival(
-                "any_dimension",
-                "“empirically, gradient ascent always finds one of the a_i”",
-                label="all ends are near ±a_i at d = 32, and at n = d²/4",
-                low_share=xarray.ones_like(law.low_share),
-            ),
-        ]
+        yield kit.rival(
+            "tan² = 15 n/d³; components merge where ε = (c + ε)³ ends, at 0.385",
+            "ε = (c + ε)³ with ε = c³ at first",
+            squares=flat(15 * n / self.d**3),
+            merging=2 / 27**0.5,
+        )
+        yield kit.rival(
+            "tan² = Σ c⁶, with the components' own overlaps",
+            "each of the others pulls by c³",
+            squares=(law.squares.dims, self._sums(setting, lambda c: c**6)),
+        )
+        yield kit.rival(
+            "tan² = Σ c⁶(1 + 6c²)",
+            "it is the same law to the next order in c",
+            accepted="it differs from the sum of tan²θ(c) by less than terms that pairs leave out",
+            squares=(law.squares.dims, self._sums(setting, lambda c: c**6 * (1 + 6 * c**2))),
+        )
+        yield kit.rival("tan² = 3 n/d²", "the mean of Σ c⁴", squares=flat(3 * n / self.d**2))
+        yield kit.rival(
+            "the others add nothing",
+            "random vectors are nearly orthogonal",
+            value=law.value - 1,
+            distance=law.distance**0.0,
+        )
+        yield kit.rival("1 − overlap ∝ √n", "angles add up like √n", distance=law.distance**0.5)
+        yield kit.rival(
+            "all ends are near ±a_i at d = 32, and at n = d²/4",
+            "“empirically, gradient ascent always finds one of the a_i”",
+            low_share=xarray.ones_like(law.low_share),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         few = seen.low_overlap.isel(low=0).values
         many = seen.overlap.isel(n=0).values
-        return [
-            kit.control(
-                "large_dimension",
-                "there it does not fail",
-                label=f"d = {self.d} in place of the small dimensions",
-                low_overlap=(seen.low_overlap.dims, np.resize(many, seen.low_overlap.shape)),
-            ),
-            kit.control(
-                "small_dimension",
-                "pairs merge",
-                label=f"ends of d = {self.failing} in place of those of d = {self.d}",
-                overlap=(seen.overlap.dims, np.resize(few, seen.overlap.shape)),
-            ),
-            kit.control(
-                "other_component",
-                "the pull is that of a component's own neighbours",
-                label="ends in the other order of n",
-                value=(seen.value.dims, seen.value.values[::-1]),
-                overlap=(seen.overlap.dims, seen.overlap.values[::-1]),
-            ),
-        ]
+        yield kit.control(
+            f"d = {self.d} in place of the small dimensions",
+            "there it does not fail",
+            id="large_dimension",
+            low_overlap=(seen.low_overlap.dims, np.resize(many, seen.low_overlap.shape)),
+        )
+        yield kit.control(
+            f"ends of d = {self.failing} in place of those of d = {self.d}",
+            "pairs merge",
+            id="small_dimension",
+            overlap=(seen.overlap.dims, np.resize(few, seen.overlap.shape)),
+        )
+        yield kit.control(
+            "ends in the other order of n",
+            "the pull is that of a component's own neighbours",
+            value=(seen.value.dims, seen.value.values[::-1]),
+            overlap=(seen.overlap.dims, seen.overlap.values[::-1]),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         counts = np.array(self.counts)
         points = [
             kit.observed_curve(
@@ -362,43 +338,41 @@ class OvercompleteTensor(kit.Claim[Setting]):
         largest = float(seen.near[-1].mean())
         shares = np.append(seen.shown.mean("tensor").values[order], largest)
         overlap = np.linspace(0, 0.9, 200)
-        return (
-            kit.panel(
-                "How far from its component each end is",
-                "sum of tan² over pairs",
-                "tan² of the angle",
-                *points,
-                kit.predicted_curve(ends, ends, "equal"),
-                kit.rival_curve(first, first, "15 n/d³", kind="points"),
-                log="xy",
+        yield kit.panel(
+            "How far from its component each end is",
+            "sum of tan² over pairs",
+            "tan² of the angle",
+            *points,
+            kit.predicted_curve(ends, ends, "equal"),
+            kit.rival_curve(first, first, "15 n/d³", kind="points"),
+            log="xy",
+        )
+        yield kit.panel(
+            "In low dimension it fails (n = d²/8)",
+            "dimension d",
+            "share of starts near ±a_i",
+            kit.observed_curve(dimensions, shares, "observed", kind="points"),
+            kit.predicted_curve(dimensions, 0 * shares + 1, "all"),
+            ylim=(0, 1.05),
+        )
+        yield kit.panel(
+            "Two components merge at an overlap of ½",
+            "overlap c",
+            "angle to its maximum [degrees]",
+            kit.predicted_curve(overlap, np.degrees(pair_angle(overlap)), "θ(c)"),
+            kit.rival_curve(overlap[:120], np.degrees(np.arctan(overlap[:120] ** 3)), "c³"),
+            kit.observed_curve(2 * [float(seen.merging)], (0, 45), "merged, by bisection"),
+        )
+        yield kit.panel(
+            "How high the ends are",
+            "components n",
+            "f / E f",
+            kit.observed_curve(
+                counts, seen.height.transpose("seed", "n"), "tensors", kind="points"
             ),
-            kit.panel(
-                "In low dimension it fails (n = d²/8)",
-                "dimension d",
-                "share of starts near ±a_i",
-                kit.observed_curve(dimensions, shares, "observed", kind="points"),
-                kit.predicted_curve(dimensions, 0 * shares + 1, "all"),
-                ylim=(0, 1.05),
-            ),
-            kit.panel(
-                "Two components merge at an overlap of ½",
-                "overlap c",
-                "angle to its maximum [degrees]",
-                kit.predicted_curve(overlap, np.degrees(pair_angle(overlap)), "θ(c)"),
-                kit.rival_curve(overlap[:120], np.degrees(np.arctan(overlap[:120] ** 3)), "c³"),
-                kit.observed_curve(2 * [float(seen.merging)], (0, 45), "merged, by bisection"),
-            ),
-            kit.panel(
-                "How high the ends are",
-                "components n",
-                "f / E f",
-                kit.observed_curve(
-                    counts, seen.height.transpose("seed", "n"), "tensors", kind="points"
-                ),
-                kit.predicted_curve(counts, law.value, "1 + 1/E f"),
-                kit.rival_curve(counts, law.value - 1, "the component alone"),
-                log="xy",
-            ),
+            kit.predicted_curve(counts, law.value, "1 + 1/E f"),
+            kit.rival_curve(counts, law.value - 1, "the component alone"),
+            log="xy",
         )
 
 

@@ -1,7 +1,6 @@
 """Ascent of tensors with more random components than dimensions."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,10 +73,10 @@ class OvercompleteTensorPoint(kit.Point):
         "at large d only.",
     )
 
-    def predict(self, setting: Any) -> kit.Prediction:
+    def predict(self, setting):
         return kit.Prediction(share=1.0)
 
-    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         most = max(2, round(LARGEST * self.d**2))
         components, starts = draw(key, self.d, most, self.starts)
         count = jnp.maximum(1, jnp.round(self.ratio * self.d**2))
@@ -85,23 +84,19 @@ class OvercompleteTensorPoint(kit.Point):
         ends = tensor_ascent(components, starts, self.steps)
         return {"overlap": jnp.abs(ends.points @ components.T).max(1), "moved": ends.moved}
 
-    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
-        return [
-            kit.assume("n/d²", self.ratio, "<=", LARGEST, "the diagram draws no more components")
-        ]
+    def run_conditions(self, observed):
+        yield kit.assume("n/d²", self.ratio, "<=", LARGEST, "the diagram draws no more components")
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
+    def judge(self, predicted, observed):
         share = (observed["overlap"] >= NEAR).mean()
-        return [
-            equal(
-                "share",
-                float(predicted["share"]),
-                share,
-                0.03,
-                absolute=True,
-                label="share of starts that end near a component",
-            )
-        ]
+        yield equal(
+            "share",
+            float(predicted["share"]),
+            share,
+            0.03,
+            absolute=True,
+            label="share of starts that end near a component",
+        )
 
     def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         return {"overlap": float(np.median(observed["overlap"]))}

@@ -7,7 +7,6 @@ and above it wherever a new unit helps. For factorizations it is a singular valu
 known exactly on arcs of the circle.
 """
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -132,7 +131,7 @@ class ParallelCertificate(kit.Claim[Setting]):
         """Return the most columns that any matrix may need."""
         return max(min(self.rows, self.columns), CLASSES)
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         names = [f"random {i + 1}" for i in range(self.matrices)]
         return {
             "matrix": (*names, "digits"),
@@ -148,7 +147,7 @@ class ParallelCertificate(kit.Claim[Setting]):
                 f"{self.rows} × {self.columns} and rank {self.rank}"
             )
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
         matrices = [self.draw(rng) for _ in range(self.matrices)]
         data = digits()
@@ -176,31 +175,29 @@ class ParallelCertificate(kit.Claim[Setting]):
             matrix = planted(rng, *shape)
         return matrix
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         spectra = self.spectra(setting)
-        return [
-            kit.assume(
-                "smallest of the matrices' largest singular values / λ",
-                min(s[0] for s in spectra),
-                ">",
-                1,
-                "no column helps; lower --penalty",
-            ),
-            kit.assume(
-                "smallest distance of a singular value to λ, relative",
-                min(np.abs(s - 1).min() for s in spectra),
-                ">",
-                APART,
-                "columns at λ itself settle slowly; change --penalty or --share a little",
-            ),
-        ]
+        yield kit.assume(
+            "smallest of the matrices' largest singular values / λ",
+            min(s[0] for s in spectra),
+            ">",
+            1,
+            "no column helps; lower --penalty",
+        )
+        yield kit.assume(
+            "smallest distance of a singular value to λ, relative",
+            min(np.abs(s - 1).min() for s in spectra),
+            ">",
+            APART,
+            "columns at λ itself settle slowly; change --penalty or --share a little",
+        )
 
     def spectra(self, setting: Setting) -> list[Values]:
         """Return the singular values of each matrix over its λ."""
         pairs = zip(setting.matrices, setting.penalties, strict=True)
         return [np.linalg.svd(y, compute_uv=False) / penalty for y, penalty in pairs]
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         spectra = self.spectra(setting)
         # singular values that are not there are zero, and add no excess
         whole = [np.pad(s, (0, self.most + 1 - len(s))) for s in spectra]
@@ -221,7 +218,7 @@ class ParallelCertificate(kit.Claim[Setting]):
             gain=0.5,
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         lanes = list(zip(setting.matrices, setting.penalties, strict=True))
         grown = [grow_factors(y, penalty) for y, penalty in lanes]
         looser = [grow_factors(y, penalty / 2) for y, penalty in lanes]
@@ -258,13 +255,11 @@ class ParallelCertificate(kit.Claim[Setting]):
             unit_energy=("draw", (setting.x**2).sum((1, 2))),
         )
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         certified = (observed["descent_polars"] <= 1 + SOLVED).mean()
-        return [
-            kit.assume("share of descents that end certified", certified, ">", 0, "raise --steps")
-        ]
+        yield kit.assume("share of descents that end certified", certified, ">", 0, "raise --steps")
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return deviations from each law relative to the minimum, and what a new unit gained."""
         first = law.minimum.isel(matrix=0, drop=True)
         descents = seen.descent_values - first
@@ -291,62 +286,60 @@ class ParallelCertificate(kit.Claim[Setting]):
         excess = excess * seen.unit_energy.values[:, None]
         return np.concatenate([of_matrices, excess[above] / over[above] ** 2])
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.agrees(
-                "columns",
-                abs(seen.columns - law.columns),
-                0.0,
-                label="columns grown − singular values above λ",
-            ),
-            kit.agrees(
-                "gaps",
-                seen.gaps_off,
-                1e-9,
-                label="excess with k columns − ½ Σ_{i>k} (s_i − λ)₊², all k, relative to the minimum",
-            ),
-            kit.agrees(
-                "polars",
-                abs(seen.polars - law.polars),
-                1e-9,
-                label="polar with k columns − max(s_{k+1}, λ), all k, over λ",
-            ),
-            kit.agrees(
-                "descents",
-                seen.descents_off,
-                SOLVED,
-                label="descents with k columns from random starts: excess − the same, relative",
-            ),
-            kit.agrees(
-                "certified",
-                seen.certified_off,
-                SOLVED,
-                label="descents that end with a polar of at most λ: excess, relative",
-            ),
-            kit.agrees(
-                "networks",
-                seen.networks_off,
-                SOLVED,
-                label="networks: value at the end / convex optimum − 1",
-            ),
-            kit.at_least(
-                "gain",
-                law.gain * (1 - SOLVED),
-                seen.gain,
-                each=True,
-                label="excess / ((polar − λ)²/‖unit‖²), all rounds",
-            ),
-            kit.follows(
-                "network_polars",
-                law.network_polars,
-                seen.network_end_polar,
-                10 * SOLVED,  # residuals are good to the root of the program's gap
-                each=True,
-                label="networks: polar at the end / λ",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.agrees(
+            "columns",
+            abs(seen.columns - law.columns),
+            0.0,
+            label="columns grown − singular values above λ",
+        )
+        yield kit.agrees(
+            "gaps",
+            seen.gaps_off,
+            1e-9,
+            label="excess with k columns − ½ Σ_{i>k} (s_i − λ)₊², all k, relative to the minimum",
+        )
+        yield kit.agrees(
+            "polars",
+            abs(seen.polars - law.polars),
+            1e-9,
+            label="polar with k columns − max(s_{k+1}, λ), all k, over λ",
+        )
+        yield kit.agrees(
+            "descents",
+            seen.descents_off,
+            SOLVED,
+            label="descents with k columns from random starts: excess − the same, relative",
+        )
+        yield kit.agrees(
+            "certified",
+            seen.certified_off,
+            SOLVED,
+            label="descents that end with a polar of at most λ: excess, relative",
+        )
+        yield kit.agrees(
+            "networks",
+            seen.networks_off,
+            SOLVED,
+            label="networks: value at the end / convex optimum − 1",
+        )
+        yield kit.at_least(
+            "gain",
+            law.gain * (1 - SOLVED),
+            seen.gain,
+            each=True,
+            label="excess / ((polar − λ)²/‖unit‖²), all rounds",
+        )
+        yield kit.follows(
+            "network_polars",
+            law.network_polars,
+            seen.network_end_polar,
+            10 * SOLVED,  # residuals are good to the root of the program's gap
+            each=True,
+            label="networks: polar at the end / λ",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         spectra = self.spectra(setting)
         whole = np.array([np.pad(s, (0, self.most + 1 - len(s))) for s in spectra])
         eckart = np.array([_tails(s**2 * (s > 1))[:-1] / 2 for s in whole])
@@ -355,66 +348,54 @@ class ParallelCertificate(kit.Claim[Setting]):
             squared_neurons(x, y, self.neuron_penalty / 2).value
             for x, y in zip(setting.x, setting.y, strict=True)
         ]
-        return [
-            kit.rival(
-                "half",
-                "the penalty is (λ/2)(‖U‖² + ‖V‖²)",
-                label="the certificate is λ/2",
-                columns=("matrix", [(s > 0.5).sum() for s in spectra]),
-                polars=("matrix round", np.maximum(whole, 0.5)),
-                networks=("draw", half),
-            ),
-            kit.rival(
-                "full_width",
-                "then the factorization is no constraint",
-                label="width must be min(m, n)",
-                columns=("matrix", [len(s) for s in spectra]),
-            ),
-            kit.rival(
-                "eckart_young",
-                "so it is without the penalty",
-                label="the excess with k columns is ½ Σ_{i>k} s_i²",
-                gaps=("matrix round", eckart * scale[:, None]),
-                descents=("width", scale[0] * eckart[0, self.widths]),
-            ),
-            kit.rival(
-                "whole_gain",
-                "the derivative along the new unit is polar − λ",
-                label="a new unit gains (polar − λ)²/‖unit‖²",
-                gain=1.0,
-            ),
-        ]
+        yield kit.rival(
+            "the certificate is λ/2",
+            "the penalty is (λ/2)(‖U‖² + ‖V‖²)",
+            id="half",
+            columns=("matrix", [(s > 0.5).sum() for s in spectra]),
+            polars=("matrix round", np.maximum(whole, 0.5)),
+            networks=("draw", half),
+        )
+        yield kit.rival(
+            "width must be min(m, n)",
+            "then the factorization is no constraint",
+            columns=("matrix", [len(s) for s in spectra]),
+        )
+        yield kit.rival(
+            "the excess with k columns is ½ Σ_{i>k} s_i²",
+            "so it is without the penalty",
+            gaps=("matrix round", eckart * scale[:, None]),
+            descents=("width", scale[0] * eckart[0, self.widths]),
+        )
+        yield kit.rival(
+            "a new unit gains (polar − λ)²/‖unit‖²",
+            "the derivative along the new unit is polar − λ",
+            gain=1.0,
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         stuck = seen.second.isel(matrix=0)
-        return [
-            kit.control(
-                "stationary",
-                "it is stationary and has an idle column, and no minimum",
-                label="U and V on the second pair, taken as certified because its gradient is zero",
-                descent_values=stuck,
-                descent_polars=xarray.ones_like(stuck),
-            ),
-            kit.control(
-                "looser",
-                "the penalty decides",
-                label="matrices grown at half of the penalty",
-                columns=seen.looser_columns,
-                values=seen.looser_values,
-                polars=seen.looser_polars,
-            ),
-            kit.control(
-                "no_growth",
-                "nothing was grown",
-                label="networks without a neuron",
-                network_end=seen.network_values.isel(rounds=0),
-                network_end_polar=seen.network_polars.isel(rounds=0),
-            ),
-        ]
+        yield kit.control(
+            "U and V on the second pair, taken as certified because its gradient is zero",
+            "it is stationary and has an idle column, and no minimum",
+            descent_values=stuck,
+            descent_polars=xarray.ones_like(stuck),
+        )
+        yield kit.control(
+            "matrices grown at half of the penalty",
+            "the penalty decides",
+            columns=seen.looser_columns,
+            values=seen.looser_values,
+            polars=seen.looser_polars,
+        )
+        yield kit.control(
+            "networks without a neuron",
+            "nothing was grown",
+            network_end=seen.network_values.isel(rounds=0),
+            network_end_polar=seen.network_polars.isel(rounds=0),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         rounds = np.arange(self.most + 1)
         grown = []
         polars = []
@@ -442,35 +423,31 @@ class ParallelCertificate(kit.Claim[Setting]):
         least = float(law.minimum[0])
         descents = seen.descent_values.values.ravel() - least
         stuck = float(seen.second[0]) - least
-        return (
-            kit.panel(
-                "Excess over the global minimum: matrices", "columns grown", "excess", *grown
-            ),
-            kit.panel(
-                "The polar falls to λ",
-                "rounds of growth",
-                "polar / λ",
-                *polars,
-                kit.predicted_curve((0, last), (1, 1), "certificate"),
-                kit.rival_curve((0, last), (0.5, 0.5), "λ/2"),
-            ),
-            kit.panel(
-                "Networks of ReLU neurons",
-                "rounds of growth",
-                "value / convex optimum − 1",
-                *networks,
-                log="y",
-            ),
-            kit.panel(
-                "Descents from random starts",
-                "columns",
-                "excess",
-                kit.observed_curve(width, descents, "descents", kind="points"),
-                kit.predicted_curve(self.widths, law.descents, "½ Σ (s_i − λ)₊²"),
-                kit.rival_curve(
-                    (1, self.widths[-1]), (stuck, stuck), "stationary, on the second pair"
-                ),
-            ),
+        yield kit.panel(
+            "Excess over the global minimum: matrices", "columns grown", "excess", *grown
+        )
+        yield kit.panel(
+            "The polar falls to λ",
+            "rounds of growth",
+            "polar / λ",
+            *polars,
+            kit.predicted_curve((0, last), (1, 1), "certificate"),
+            kit.rival_curve((0, last), (0.5, 0.5), "λ/2"),
+        )
+        yield kit.panel(
+            "Networks of ReLU neurons",
+            "rounds of growth",
+            "value / convex optimum − 1",
+            *networks,
+            log="y",
+        )
+        yield kit.panel(
+            "Descents from random starts",
+            "columns",
+            "excess",
+            kit.observed_curve(width, descents, "descents", kind="points"),
+            kit.predicted_curve(self.widths, law.descents, "½ Σ (s_i − λ)₊²"),
+            kit.rival_curve((1, self.widths[-1]), (stuck, stuck), "stationary, on the second pair"),
         )
 
 

@@ -133,16 +133,16 @@ class CertificatePoint(kit.Point):
         "none is above λ.",
     )
 
-    def setting(self, key: kit.Key) -> np.ndarray:
+    def setting(self, key):
         """Return Y."""
         rng = kit.numpy_generator(key)
         return planted(rng, self.rows, self.columns, self.rank, self.strength, self.noise)
 
-    def predict(self, setting: np.ndarray) -> kit.Prediction:
+    def predict(self, setting):
         spectrum = np.linalg.svd(setting, compute_uv=False)
         return kit.Prediction(columns=float((spectrum > self.penalty).sum()))
 
-    def observe(self, setting: np.ndarray, key: kit.Key) -> dict[str, jax.Array]:
+    def observe(self, setting, key):
         y = jnp.asarray(setting)
         most = min(self.rows, self.columns)
         start = jax.random.normal(key, (self.rows + self.columns, most))
@@ -153,25 +153,21 @@ class CertificatePoint(kit.Point):
             "polar": jnp.linalg.norm(y - u @ v.T, 2) / self.penalty,
         }
 
-    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         spectrum = observed["spectrum"]
         nearest = np.abs(spectrum - 1).min()
-        return [
-            kit.assume("largest singular value / λ", spectrum[0], ">", 1, "lower --penalty"),
-            kit.assume("distance of a singular value to λ, relative", nearest, ">", 0.02),
-        ]
+        yield kit.assume("largest singular value / λ", spectrum[0], ">", 1, "lower --penalty")
+        yield kit.assume("distance of a singular value to λ, relative", nearest, ">", 0.02)
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
-        return [
-            equal(
-                "columns",
-                float(predicted["columns"]),
-                float(_kept(observed)),
-                0.1,
-                absolute=True,
-                label="columns kept",
-            )
-        ]
+    def judge(self, predicted, observed):
+        yield equal(
+            "columns",
+            float(predicted["columns"]),
+            float(_kept(observed)),
+            0.1,
+            absolute=True,
+            label="columns kept",
+        )
 
     def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         return {"polar": float(observed["polar"])}

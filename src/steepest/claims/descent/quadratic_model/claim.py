@@ -6,7 +6,6 @@ span, where the linear model never moves, the path decides, at every time by an 
 network whose output is scaled by α is such a model with ε = 1/α.
 """
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -149,7 +148,7 @@ class QuadraticModel(kit.Claim[Setting]):
     out_of_scope = {"examples": 40}
     point = QuadraticPoint
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {
             "epsilon": self.epsilon,
             "scale": self.scales,
@@ -158,7 +157,7 @@ class QuadraticModel(kit.Claim[Setting]):
             "test": tuple(range(TESTS)),
         }
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         for_models, for_networks = jax.random.split(key)
         draw = kit.compiled(lambda key: draw_models(key, self.seeds, self.dimension, self.examples))
         networks = draw_networks(
@@ -166,16 +165,14 @@ class QuadraticModel(kit.Claim[Setting]):
         )
         return Setting(Models(*map(np.asarray, draw(for_models))), networks)
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         least = np.linalg.matrix_rank(setting.models.phi[..., : self.examples]).min()
         advice = "choose --examples below --dimension: the linear model must interpolate"
-        return [
-            kit.assume("smallest rank of Φ", least, ">=", self.examples, advice),
-            kit.assume("largest ε", max(self.epsilon), "<=", 0.05, "the statement is for ε → 0"),
-            kit.assume("smallest α", min(self.scales), ">=", 4, "the statement is for 1/α → 0"),
-        ]
+        yield kit.assume("smallest rank of Φ", least, ">=", self.examples, advice)
+        yield kit.assume("largest ε", max(self.epsilon), "<=", 0.05, "the statement is for ε → 0")
+        yield kit.assume("smallest α", min(self.scales), ">=", 4, "the statement is for 1/α → 0")
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         models = setting.models
         ends = [model_theory(models, seed) for seed in range(self.seeds)]
         ways = [model_theory(models, seed, self.middle) for seed in range(self.seeds)]
@@ -218,7 +215,7 @@ class QuadraticModel(kit.Claim[Setting]):
             network_two=("scale", small**2),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         weights = 1.0 + np.arange(self.examples) % 2
         net = network(self.inputs, self.width)
         small = jnp.array(self.epsilon)
@@ -277,10 +274,10 @@ class QuadraticModel(kit.Claim[Setting]):
             linear_part[..., m:] + epsilon / 2 * squares,
         )
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
-        return [flows_arrived(observed["arrived"])]
+    def run_conditions(self, observed):
+        yield flows_arrived(observed["arrived"])
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return what each theory leaves over, by the name of its check with ``left_`` before it."""
         return {f"left_{name}": left for name, left in self.remainders(law, seen).items()}
 
@@ -308,7 +305,7 @@ class QuadraticModel(kit.Claim[Setting]):
             for name, gap in gaps.items()
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         labels = {
             "linear": "‖θ_∞ − θ^F‖ against ε",
             "parameters": "‖θ_∞ − θ^F − εθ^I‖ against ε",
@@ -328,86 +325,69 @@ class QuadraticModel(kit.Claim[Setting]):
             )
             for name, label in labels.items()
         ]
-        return [
-            *of_models,
-            kit.power(
-                "network_linear",
-                law.network_one,
-                seen.left_network_linear,
-                MARGIN,
-                over="scale",
-                label="networks' test outputs − linear model, against 1/α",
-            ),
-            kit.power(
-                "network",
-                law.network_two,
-                seen.left_network,
-                MARGIN,
-                over="scale",
-                label="networks' test outputs − prediction, against 1/α",
-            ),
-        ]
+        yield from of_models
+        yield kit.power(
+            "network_linear",
+            law.network_one,
+            seen.left_network_linear,
+            MARGIN,
+            over="scale",
+            label="networks' test outputs − linear model, against 1/α",
+        )
+        yield kit.power(
+            "network",
+            law.network_two,
+            seen.left_network,
+            MARGIN,
+            over="scale",
+            label="networks' test outputs − prediction, against 1/α",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         models = setting.models
         zero = lambda *names: {name: 0 * law[name] for name in names}
         outside = ("outside", "middle_outside", "outputs_outside", "network_outside")
-        return [
-            kit.rival(
-                "pseudo_inverse",
-                "all that the equation of first order determines at the end",
-                label="nothing moves off the span",
-                **zero(*outside),
-            ),
-            kit.rival(
-                "printed_path",
-                "as printed, without the parameters at the start",
-                label="off the span only what has moved is bent",
-                outside=("seed parameter", printed_outside(models)),
-            ),
-            kit.rival(
-                "printed_drift",
-                "as printed",
-                label="the features drift by εF(x)(θ₀ − θ^F)",
-                drift=-law["drift"],
-            ),
-            kit.rival(
-                "same_predictions",
-                "as printed, with the deformed targets put right",
-                label="predictions of a linear model on deformed targets",
-                **zero("outputs_bent", "network_bent"),
-            ),
-            kit.rival(
-                "plain_targets",
-                "the linear model fits the targets themselves",
-                label="in the span nothing changes",
-                **zero("deformed", "inside"),
-            ),
-            kit.rival(
-                "whole_square",
-                "the factor ½ of the quadratic term is forgotten",
-                label="Y^I = −θ^FᵀFθ^F",
-                deformed=2 * law.deformed,
-            ),
-            kit.rival(
-                "linear_approach",
-                "as a linear model on deformed targets would",
-                label="in the span θ^I_t = (I − e^{−tΦΦᵀ}) θ^I",
-                middle_inside=("seed parameter", self.approach(models, law.inside.values)),
-            ),
-            kit.rival(
-                "forgotten_start",
-                "what a start at zero finds",
-                label="θ^F is the interpolant of least norm",
-                linear=("seed parameter", law.linear.values - off_the_span(models)),
-            ),
-            kit.rival(
-                "frozen_network",
-                "the null: outputs at the test inputs stay",
-                label="test outputs of networks stay at their start",
-                **zero("network"),
-            ),
-        ]
+        yield kit.rival(
+            "nothing moves off the span",
+            "all that the equation of first order determines at the end",
+            **zero(*outside),
+        )
+        yield kit.rival(
+            "off the span only what has moved is bent",
+            "as printed, without the parameters at the start",
+            outside=("seed parameter", printed_outside(models)),
+        )
+        yield kit.rival("the features drift by εF(x)(θ₀ − θ^F)", "as printed", drift=-law["drift"])
+        yield kit.rival(
+            "predictions of a linear model on deformed targets",
+            "as printed, with the deformed targets put right",
+            **zero("outputs_bent", "network_bent"),
+        )
+        yield kit.rival(
+            "in the span nothing changes",
+            "the linear model fits the targets themselves",
+            **zero("deformed", "inside"),
+        )
+        yield kit.rival(
+            "Y^I = −θ^FᵀFθ^F",
+            "the factor ½ of the quadratic term is forgotten",
+            deformed=2 * law.deformed,
+        )
+        yield kit.rival(
+            "in the span θ^I_t = (I − e^{−tΦΦᵀ}) θ^I",
+            "as a linear model on deformed targets would",
+            middle_inside=("seed parameter", self.approach(models, law.inside.values)),
+        )
+        yield kit.rival(
+            "θ^F is the interpolant of least norm",
+            "what a start at zero finds",
+            linear=("seed parameter", law.linear.values - off_the_span(models)),
+        )
+        yield kit.rival(
+            "test outputs of networks stay at their start",
+            "the null: outputs at the test inputs stay",
+            **zero("network"),
+        )
 
     def approach(self, models: Models, inside: Values) -> Values:
         """Return (I − e^{−tΦΦᵀ}) θ^I in the span at the time in the middle, ``(seeds, p)``."""
@@ -415,29 +395,23 @@ class QuadraticModel(kit.Claim[Setting]):
         share = -np.expm1(-(s**2) * self.middle)
         return np.einsum("spj,sj,sqj,sq->sp", u, share, u, inside)
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         of_models = ("middle", "end", "fitted", "drift", "outputs")
         rolled = {name: seen[name].roll(seed=1) for name in of_models}
         weighted = {name: seen[f"weighted_{name}"] for name in (*of_models, "network")}
-        return [
-            kit.control(
-                "other_path",
-                "the path decides what moves off the span",
-                label="every second example counts twice in the loss",
-                **weighted,
-            ),
-            kit.control(
-                "other_model",
-                "features and forms are those of the model",
-                label="what another model or network has learned",
-                network=seen.network.roll(draw=1),
-                **rolled,
-            ),
-        ]
+        yield kit.control(
+            "every second example counts twice in the loss",
+            "the path decides what moves off the span",
+            **weighted,
+        )
+        yield kit.control(
+            "what another model or network has learned",
+            "features and forms are those of the model",
+            network=seen.network.roll(draw=1),
+            **rolled,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         epsilon = np.array(self.epsilon)
         small = 1 / np.array(self.scales)
         wrong = law.assign(
@@ -451,37 +425,35 @@ class QuadraticModel(kit.Claim[Setting]):
         drift = mean(seen.left_drift)
         outputs = mean(seen.left_network)
         points = {"kind": "points"}
-        return (
-            kit.panel(
-                "Parameters: the remainder is of second order",
-                "ε",
-                "distance from θ_∞",
-                kit.observed_curve(epsilon, linear, "θ^F", **points),
-                kit.observed_curve(epsilon, parameters, "θ^F + εθ^I", shade=0.5, **points),
-                kit.rival_curve(epsilon, mean(other["parameters"]), "without θ^I off the span"),
-                kit.predicted_curve(epsilon, line(epsilon, linear, 1), "∝ ε, ∝ ε²"),
-                kit.predicted_curve(epsilon, line(epsilon, parameters, 2)),
-                log="xy",
-            ),
-            kit.panel(
-                "Features drift as predicted",
-                "ε",
-                "drift − prediction",
-                kit.observed_curve(epsilon, drift, "εF(θ^F − θ₀)", **points),
-                kit.rival_curve(epsilon, mean(other["drift"]), "printed sign"),
-                kit.predicted_curve(epsilon, line(epsilon, drift, 2), "∝ ε²"),
-                log="xy",
-            ),
-            kit.panel(
-                "Networks on digits: the same, with 1/α for ε",
-                "1/α",
-                "test outputs − prediction",
-                kit.observed_curve(small, mean(seen.left_network_linear), "linear model", **points),
-                kit.observed_curve(small, outputs, "first order", shade=0.5, **points),
-                kit.rival_curve(small, mean(other["network"]), "without θ^I off the span"),
-                kit.predicted_curve(small, line(small, outputs, 2), "∝ 1/α²"),
-                log="xy",
-            ),
+        yield kit.panel(
+            "Parameters: the remainder is of second order",
+            "ε",
+            "distance from θ_∞",
+            kit.observed_curve(epsilon, linear, "θ^F", **points),
+            kit.observed_curve(epsilon, parameters, "θ^F + εθ^I", shade=0.5, **points),
+            kit.rival_curve(epsilon, mean(other["parameters"]), "without θ^I off the span"),
+            kit.predicted_curve(epsilon, line(epsilon, linear, 1), "∝ ε, ∝ ε²"),
+            kit.predicted_curve(epsilon, line(epsilon, parameters, 2)),
+            log="xy",
+        )
+        yield kit.panel(
+            "Features drift as predicted",
+            "ε",
+            "drift − prediction",
+            kit.observed_curve(epsilon, drift, "εF(θ^F − θ₀)", **points),
+            kit.rival_curve(epsilon, mean(other["drift"]), "printed sign"),
+            kit.predicted_curve(epsilon, line(epsilon, drift, 2), "∝ ε²"),
+            log="xy",
+        )
+        yield kit.panel(
+            "Networks on digits: the same, with 1/α for ε",
+            "1/α",
+            "test outputs − prediction",
+            kit.observed_curve(small, mean(seen.left_network_linear), "linear model", **points),
+            kit.observed_curve(small, outputs, "first order", shade=0.5, **points),
+            kit.rival_curve(small, mean(other["network"]), "without θ^I off the span"),
+            kit.predicted_curve(small, line(small, outputs, 2), "∝ 1/α²"),
+            log="xy",
         )
 
 

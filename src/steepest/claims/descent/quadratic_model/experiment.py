@@ -1,6 +1,5 @@
 """Random quadratic models and scaled networks: their flows, and what first-order theory needs of them."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -204,12 +203,12 @@ class QuadraticPoint(kit.Point):
         "Flows that do not arrive, or leave to another interpolant, count with what they reached.",
     )
 
-    def setting(self, key: kit.Key) -> Models:
+    def setting(self, key):
         return kit.compiled(
             lambda key: draw_models(key, self.seeds, self.dimension, self.examples)
         )(key)
 
-    def predict(self, setting: Models) -> kit.Prediction:
+    def predict(self, setting):
         theories = [model_theory(setting, seed) for seed in range(self.seeds)]
         return kit.Prediction(
             linear=("seed parameter", [theory.linear for theory in theories]),
@@ -217,7 +216,7 @@ class QuadraticPoint(kit.Point):
             start=("seed parameter", np.asarray(setting.start)),
         )
 
-    def observe(self, setting: Models, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         def follow(one: Models) -> tuple[jax.Array, jax.Array, jax.Array]:
             return follow_model(
                 one.phi, one.forms, one.y, one.start, self.epsilon, 1.0, last=7.5, rtol=1e-8
@@ -226,15 +225,15 @@ class QuadraticPoint(kit.Point):
         _, end, arrived = jax.vmap(follow)(setting)
         return {"end": end, "arrived": arrived}
 
-    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
-        return [flows_arrived(observed["arrived"])]
+    def run_conditions(self, observed):
+        yield flows_arrived(observed["arrived"])
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
+    def judge(self, predicted, observed):
         first = self.epsilon * predicted["first"]
         beyond = np.linalg.norm(observed["end"] - predicted["linear"] - first, axis=-1)
         share = np.log10(beyond / np.linalg.norm(first, axis=-1))
         label = "log₁₀ of remainder / first-order term"
-        return [bound("log_share", share, at_most=0.0, label=label)]
+        yield bound("log_share", share, at_most=0.0, label=label)
 
     def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         first = self.epsilon * predicted["first"]

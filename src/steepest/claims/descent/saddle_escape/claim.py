@@ -6,7 +6,6 @@ coordinates that are to leave later have shrunk all the while. Noise keeps them 
 take equally long, about log(1/ν) steps.
 """
 
-from collections.abc import Mapping
 from itertools import product
 from typing import Annotated, NamedTuple
 
@@ -112,15 +111,13 @@ class SaddleEscape(kit.Claim[Setting]):
             "at steps of 0.2 the difference is less than a tenth",
         ),
     )
-    shared = {
-        "claim._lattice": "the critical points, whose gradient the experiment takes",
-    }
+    shared = {"claim._lattice": "the critical points, whose gradient the experiment takes"}
     tiny = {"seeds": 3, "rooms": 3, "steps": 500, "starts": 60, "noises": (1e-4, 1e-3, 1e-2)}
     full = {"seeds": 400, "starts": 10_000, "dimensions": (2, 5, 8)}
     out_of_scope = {"lr": 0.5}
     point = ChainPoint
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {
             "noise": self.noises,
             "room": tuple(range(2, self.rooms + 1)),
@@ -137,7 +134,7 @@ class SaddleEscape(kit.Claim[Setting]):
                 f"noises are increasing, got {[*self.noises]}; try 0.0001 0.001 0.01"
             )
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
         wells = [rng.normal(size=(self.starts, d)) for d in self.dimensions]
         return Setting(
@@ -146,19 +143,17 @@ class SaddleEscape(kit.Claim[Setting]):
             [np.clip(starts, -1.5, 1.5) for starts in wells],
         )
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         shrink = 2 * self.lr * self.loss
-        return [
-            kit.assume("2ηℓ", shrink, between=(0, 1), note="choose a smaller --lr"),
-            kit.assume(
-                "4ηg at the wells", 4 * self.lr * self.gain, "<", 1, "choose a smaller --lr"
-            ),
-            kit.assume("rooms", self.rooms, ">=", 3, "a ratio of rooms is judged"),
-            kit.assume("sizes of noise", len(self.noises), ">=", 2),
-            kit.assume("largest noise", max(self.noises), "<=", 0.05, "rooms must be larger"),
-        ]
+        yield kit.assume("2ηℓ", shrink, between=(0, 1), note="choose a smaller --lr")
+        yield kit.assume(
+            "4ηg at the wells", 4 * self.lr * self.gain, "<", 1, "choose a smaller --lr"
+        )
+        yield kit.assume("rooms", self.rooms, ">=", 3, "a ratio of rooms is judged")
+        yield kit.assume("sizes of noise", len(self.noises), ">=", 2)
+        yield kit.assume("largest noise", max(self.noises), "<=", 0.05, "rooms must be larger")
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         numbers = (self.gain, self.loss, self.lr)
         quiet = chain_times(setting.chain[:, : self.rooms], *numbers)
         noisy = [chain_times(setting.chain, *numbers, noise) for noise in self.noises]
@@ -184,7 +179,7 @@ class SaddleEscape(kit.Claim[Setting]):
             spectra.append(sorted([*leaving, *later, *([4 * self.gain] * left)]))
         return np.array(spectra)
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         first = self.descents(setting, key)
         times = np.diff(first, axis=-1, prepend=0.0)
         certificates = strict_saddles(saddle_chain(self.gain, self.loss), chain_saddles(self.rooms))
@@ -227,73 +222,69 @@ class SaddleEscape(kit.Claim[Setting]):
         first = kit.compiled(every)(starts, seeds, np.repeat(noises, self.seeds))
         return np.asarray(first).reshape(noises.size, self.seeds, LONGEST).astype(float)
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         slopes = np.concatenate([observed["gradient"], observed["wells_gradient"]])
         left = observed["left"] > 0
         quiet = left[0, :, : self.rooms].mean()
-        return [
-            kit.assume("‖∇f‖ at the critical points", slopes.max(), "<", 1e-12),
-            kit.assume("rooms left without noise", quiet, "==", 1, "choose more --steps"),
-            kit.assume("rooms left with noise", left[1:].mean(), "==", 1, "choose more --steps"),
-        ]
+        yield kit.assume("‖∇f‖ at the critical points", slopes.max(), "<", 1e-12)
+        yield kit.assume("rooms left without noise", quiet, "==", 1, "choose more --steps")
+        yield kit.assume("rooms left with noise", left[1:].mean(), "==", 1, "choose more --steps")
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         last = seen.times.isel(room=-1, drop=True) / seen.times.isel(room=-2, drop=True)
         faster = seen.steps - seen.steps_with_noise
-        return [
-            kit.agrees(
-                "minima",
-                abs(seen.value - law.level),
-                1e-12,
-                label="Ge's example: f at the ends of random starts, off −d/4",
-            ),
-            kit.agrees(
-                "all_minima",
-                abs(seen.minima - law.minima),
-                0.0,
-                label="Ge's example: minima found, off 2^d",
-            ),
-            kit.agrees(
-                "wells_index",
-                abs(seen.wells_index - law.wells_index),
-                0.0,
-                label="Ge's example, d = 2: directions that lead down, at all critical points",
-            ),
-            kit.agrees(
-                "chain_spectrum",
-                abs(seen.spectrum - law.spectrum),
-                1e-10,
-                label="chain: eigenvalues of the Hessian at all saddles",
-            ),
-            kit.follows(
-                "growth",
-                law.growth,
-                last,
-                0.01,  # whole steps, a few hundred in the last room but one
-                label=f"time in room {self.rooms} over time in room {self.rooms - 1}",
-            ),
-            kit.follows(
-                "room_times",
-                law.times,
-                seen.times,
-                # a few steps, as whole steps add up to when a room is entered
-                0.04,
-                each=True,
-                label="time in a room, from the second",
-            ),
-            kit.follows(
-                "noisy_room",
-                law.noisy,
-                seen.noisy,
-                0.1,  # of 24 steps two, as theory takes a mean logarithm; the interval is 4 %
-                label=f"time in a room with noise, from room {SETTLED + 1}",
-            ),
-            kit.at_least(
-                "noise_helps", 0.0, faster, label="steps to pass the rooms that noise saves"
-            ),
-        ]
+        yield kit.agrees(
+            "minima",
+            abs(seen.value - law.level),
+            1e-12,
+            label="Ge's example: f at the ends of random starts, off −d/4",
+        )
+        yield kit.agrees(
+            "all_minima",
+            abs(seen.minima - law.minima),
+            0.0,
+            label="Ge's example: minima found, off 2^d",
+        )
+        yield kit.agrees(
+            "wells_index",
+            abs(seen.wells_index - law.wells_index),
+            0.0,
+            label="Ge's example, d = 2: directions that lead down, at all critical points",
+        )
+        yield kit.agrees(
+            "chain_spectrum",
+            abs(seen.spectrum - law.spectrum),
+            1e-10,
+            label="chain: eigenvalues of the Hessian at all saddles",
+        )
+        yield kit.follows(
+            "growth",
+            law.growth,
+            last,
+            0.01,  # whole steps, a few hundred in the last room but one
+            label=f"time in room {self.rooms} over time in room {self.rooms - 1}",
+        )
+        yield kit.follows(
+            "room_times",
+            law.times,
+            seen.times,
+            # a few steps, as whole steps add up to when a room is entered
+            0.04,
+            each=True,
+            label="time in a room, from the second",
+        )
+        yield kit.follows(
+            "noisy_room",
+            law.noisy,
+            seen.noisy,
+            0.1,  # of 24 steps two, as theory takes a mean logarithm; the interval is 4 %
+            label=f"time in a room with noise, from room {SETTLED + 1}",
+        )
+        yield kit.at_least(
+            "noise_helps", 0.0, faster, label="steps to pass the rooms that noise saves"
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         numbers = (self.gain, self.loss, self.lr)
         first = chain_times(setting.chain[:, :1], *numbers)
         room = np.arange(1, self.rooms)
@@ -304,83 +295,65 @@ class SaddleEscape(kit.Claim[Setting]):
         for left, row in enumerate(later):
             row[: self.rooms - left] = -2 * self.gain
         dims = ("seed", "room")
-        return [
-            kit.rival(
-                "polynomial",
-                "each saddle alone takes a logarithm",
-                label="all rooms take equally long without noise",
-                growth=1.0,
-                times=(dims, first + 0 * room),
-            ),
-            kit.rival(
-                "flow",
-                "the limit of small steps",
-                label="ρ = 1 + ℓ/g",
-                growth=flow,
-                times=(dims, first * flow**room),
-            ),
-            kit.rival(
-                "shrinking_alone",
-                "it forgets that what had shrunk before must be regained too",
-                label="ρ = log(1/(1 − 2ηℓ))/log(1 + 2ηg), or times ρ^i from the first on",
-                growth=ratio - 1,
-                times=(dims, first * ratio**room),
-            ),
-            kit.rival(
-                "bare_logarithm",
-                "the leading term alone",
-                label="a noisy room takes log(1/ν)/log(1 + 2ηg)",
-                accepted="what it leaves out is a tenth of the time, and less where steps are short",
-                noisy=np.log(1 / law.noise) / grow,
-            ),
-            kit.rival(
-                "linear_rooms",
-                "a total like d² would be polynomial too",
-                label="noisy rooms take longer in proportion to i",
-                noisy=law.noisy * law.late / law.late.mean(),
-            ),
-            kit.rival(
-                "all_later_lead_down",
-                "they are to leave as well",
-                label="at each saddle all later coordinates lead down",
-                spectrum=("saddle eigenvalue", later),
-            ),
-            kit.rival(
-                "index_of_nonzero",
-                "the origin is the deepest, were signs exchanged",
-                label="the index is the number of nonzero coordinates",
-                wells_index=SMALL - law.wells_index,
-            ),
-        ]
+        yield kit.rival(
+            "all rooms take equally long without noise",
+            "each saddle alone takes a logarithm",
+            id="polynomial",
+            growth=1.0,
+            times=(dims, first + 0 * room),
+        )
+        yield kit.rival(
+            "ρ = 1 + ℓ/g", "the limit of small steps", growth=flow, times=(dims, first * flow**room)
+        )
+        yield kit.rival(
+            "ρ = log(1/(1 − 2ηℓ))/log(1 + 2ηg), or times ρ^i from the first on",
+            "it forgets that what had shrunk before must be regained too",
+            growth=ratio - 1,
+            times=(dims, first * ratio**room),
+        )
+        yield kit.rival(
+            "a noisy room takes log(1/ν)/log(1 + 2ηg)",
+            "the leading term alone",
+            accepted="what it leaves out is a tenth of the time, and less where steps are short",
+            noisy=np.log(1 / law.noise) / grow,
+        )
+        yield kit.rival(
+            "noisy rooms take longer in proportion to i",
+            "a total like d² would be polynomial too",
+            noisy=law.noisy * law.late / law.late.mean(),
+        )
+        yield kit.rival(
+            "at each saddle all later coordinates lead down",
+            "they are to leave as well",
+            spectrum=("saddle eigenvalue", later),
+        )
+        yield kit.rival(
+            "the index is the number of nonzero coordinates",
+            "the origin is the deepest, were signs exchanged",
+            wells_index=SMALL - law.wells_index,
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "on_a_stable_manifold",
-                "they never see the direction that leads out",
-                label="starts with one coordinate zero",
-                value=seen.blocked_value,
-                minima=seen.blocked_minima,
-            ),
-            kit.control(
-                "exchanged",
-                "it is the noise that helps",
-                label="noise and none exchanged",
-                times=seen.times_with_noise,
-                steps=seen.steps_with_noise,
-                steps_with_noise=seen.steps,
-            ),
-            kit.control(
-                "other_noise",
-                "its size decides",
-                label="the largest noise for the smallest, and so on",
-                noisy=(seen.noisy.dims, seen.noisy.values[::-1]),
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "starts with one coordinate zero",
+            "they never see the direction that leads out",
+            value=seen.blocked_value,
+            minima=seen.blocked_minima,
+        )
+        yield kit.control(
+            "noise and none exchanged",
+            "it is the noise that helps",
+            times=seen.times_with_noise,
+            steps=seen.steps_with_noise,
+            steps_with_noise=seen.steps,
+        )
+        yield kit.control(
+            "the largest noise for the smallest, and so on",
+            "its size decides",
+            noisy=(seen.noisy.dims, seen.noisy.values[::-1]),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         room = np.arange(2, self.rooms + 1)
         late = law.late.values
         shades = np.linspace(0.3, 1, len(self.noises))
@@ -407,23 +380,17 @@ class SaddleEscape(kit.Claim[Setting]):
             curves.append(kit.predicted_curve(late, theory))
             totals.append(kit.observed_curve(np.arange(1, LONGEST + 1), entered, name, **look))
             totals.append(kit.predicted_curve(late, entered[SETTLED - 1] + np.cumsum(theory)))
-        return (
-            kit.panel(
-                "Without noise each room takes ρ times as long",
-                "room",
-                "steps",
-                *curves,
-                log="y",
-            ),
-            kit.panel(
-                "Steps to pass the chain: exponential, or linear",
-                "rooms",
-                "steps in all",
-                *totals,
-                log="y",
-            ),
-            self.ends_panel(law, seen),
+        yield kit.panel(
+            "Without noise each room takes ρ times as long", "room", "steps", *curves, log="y"
         )
+        yield kit.panel(
+            "Steps to pass the chain: exponential, or linear",
+            "rooms",
+            "steps in all",
+            *totals,
+            log="y",
+        )
+        yield self.ends_panel(law, seen)
 
     def ends_panel(self, law: xarray.Dataset, seen: xarray.Dataset) -> kit.Panel:
         """Draw where descents on Ge's example end."""

@@ -1,8 +1,7 @@
 """The experiments of saddle-escape: descent with and without noise through a chain of saddles, and on Ge's example."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
@@ -83,28 +82,28 @@ class ChainPoint(kit.Point):
         "about log(1/ν)/log(1 + 2ηg): the rows bend from an exponential to a line, the later the smaller the noise.",
     )
 
-    def setting(self, key: kit.Key) -> np.ndarray:
+    def setting(self, key):
         """Draw the starts, ``(seeds, LONGEST)``."""
         rng = kit.numpy_generator(key)
         return draw_starts(rng, self.seeds)
 
-    def predict(self, setting: np.ndarray) -> kit.Prediction:
+    def predict(self, setting):
         times = chain_times(setting, self.gain, self.loss, self.lr, self.noises)
         return kit.Prediction(total=times[:, : self.rooms].sum(-1).mean())
 
-    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         one = lambda start, seed: exits(
             start, seed, self.noises, self.gain, self.loss, self.lr, self.steps
         )
         first = jax.vmap(one)(jnp.asarray(setting), jax.random.split(key, self.seeds))
         return {"total": first[:, self.rooms - 1].astype(float)}
 
-    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
-        return [kit.assume("least total", observed["total"].min(), ">", 0, "choose more --steps")]
+    def run_conditions(self, observed):
+        yield kit.assume("least total", observed["total"].min(), ">", 0, "choose more --steps")
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
+    def judge(self, predicted, observed):
         ratio = observed["total"] / float(predicted["total"])
-        return [equal("total", 1.0, ratio, 0.15, label="steps to pass all rooms / predicted")]
+        yield equal("total", 1.0, ratio, 0.15, label="steps to pass all rooms / predicted")
 
     def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         return {"log_steps": float(np.log10(np.maximum(observed["total"], 1)).mean())}

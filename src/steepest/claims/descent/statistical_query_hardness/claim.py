@@ -7,12 +7,10 @@ to nothing. Elimination over the field of two numbers finds the same parities fr
 statistical queries.
 """
 
-from collections.abc import Mapping
 from math import comb
 from typing import Annotated
 
 import numpy as np
-import xarray
 
 from steepest import kit
 from steepest.claims.descent.statistical_query_hardness.experiment import (
@@ -110,7 +108,7 @@ class StatisticalQueryHardness(kit.Claim[None]):
     full = {"n": (4, 6, 8, 10, 12), "neurons": 512, "seeds": 24}
     out_of_scope = {"share_of_ones": 0.7}
 
-    def axes(self) -> dict[str, tuple[int, ...]]:
+    def axes(self):
         most = max(self.n)
         return {
             "n": self.n,
@@ -123,14 +121,14 @@ class StatisticalQueryHardness(kit.Claim[None]):
         if odd:
             raise kit.UserError(f"half of the bits are taken, so that n must be even, got {odd[0]}")
 
-    def setting(self, key: kit.Key) -> None:
+    def setting(self, key):
         return None
 
-    def hypotheses(self, setting: None) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         mean = abs(2 * self.share_of_ones - 1)
-        return [kit.assume("|mean of x_i|", mean, "==", 0, "--share-of-ones 0.5")]
+        yield kit.assume("|mean of x_i|", mean, "==", 0, "--share-of-ones 0.5")
 
-    def predict(self, setting: None) -> kit.Prediction:
+    def predict(self, setting):
         every = {n: levels(n, kernel(n)) for n in self.n}
         most = max(self.n)
         return kit.law(
@@ -140,7 +138,7 @@ class StatisticalQueryHardness(kit.Claim[None]):
             eliminated=1.0,
         )
 
-    def observe(self, setting: None, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         for_networks, for_rest = kit.keys(key, 2)
         rng = kit.numpy_generator(for_rest)
         most = max(self.n)
@@ -165,44 +163,37 @@ class StatisticalQueryHardness(kit.Claim[None]):
             from_few=("draw n", solved(-2)),
         )
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "level",
-                law.level,
-                seen.level,
-                within=0.25,  # a network of 256 neurons scatters by a sixth at the highest levels
-                over="bits",
-                label="mean signal of parities of k bits over its law",
-            ),
-            kit.follows(
-                "half",
-                law.half,
-                seen.half,
-                within=0.1,
-                over="n",
-                label="the same of half of the bits",
-            ),
-            kit.share(
-                "eliminated",
-                law.eliminated,
-                seen.eliminated,
-                within=0.1,
-                over="n",
-                label=f"parities that elimination finds from n + {EXTRA} examples",
-            ),
-            kit.follows(
-                "bump",
-                law.bump,
-                seen.bump,
-                within=0.01,
-                over="shared",
-                absolute=True,
-                label="correlations of bumps",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "level",
+            law.level,
+            seen.level,
+            within=0.25,  # a network of 256 neurons scatters by a sixth at the highest levels
+            over="bits",
+            label="mean signal of parities of k bits over its law",
+        )
+        yield kit.follows(
+            "half", law.half, seen.half, within=0.1, over="n", label="the same of half of the bits"
+        )
+        yield kit.share(
+            "eliminated",
+            law.eliminated,
+            seen.eliminated,
+            within=0.1,
+            over="n",
+            label=f"parities that elimination finds from n + {EXTRA} examples",
+        )
+        yield kit.follows(
+            "bump",
+            law.bump,
+            seen.bump,
+            within=0.01,
+            over="shared",
+            absolute=True,
+            label="correlations of bumps",
+        )
 
-    def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         most = max(self.n)
         bits = np.arange(1, most + 1)
         energy = kernel(most)[0]
@@ -211,85 +202,75 @@ class StatisticalQueryHardness(kit.Claim[None]):
         energies = np.array([kernel(n)[0] for n in self.n])
         without = {n: levels(n, kernel(n, biases=0.0)) for n in self.n}
         apart = 2 * (most // 2 - np.arange(most // 2 + 1))
-        return [
-            kit.rival(
-                "alike",
-                "their sum is fixed, and nothing prefers one",
-                label="all 2^n parities have the same signal",
-                level=("bits", np.full(most, energy / 2**most)),
-                half=("n", energies / 2.0 ** np.array(self.n)),
-            ),
-            kit.rival(
-                "bound",
-                "Parseval allows no more",
-                label="the bound, all energy at one k",
-                level=("bits", energy / ways),
-                half=("n", energies / half_ways),
-            ),
-            kit.rival(
-                "no_biases",
-                "biases start at zero",
-                label="networks without biases, which see no odd parities",
-                level=("bits", without[most][1:]),
-                half=("n", np.array([without[n][n // 2] for n in self.n])),
-            ),
-            kit.rival(
-                "difference_only",
-                "the bumps wave fast",
-                label="only the difference of the two sums enters the correlation of bumps",
-                bump=("shared", np.exp(-(BUMP**2) * apart / 2) / 2),
-            ),
-        ]
+        yield kit.rival(
+            "all 2^n parities have the same signal",
+            "their sum is fixed, and nothing prefers one",
+            id="alike",
+            level=("bits", np.full(most, energy / 2**most)),
+            half=("n", energies / 2.0 ** np.array(self.n)),
+        )
+        yield kit.rival(
+            "the bound, all energy at one k",
+            "Parseval allows no more",
+            id="bound",
+            level=("bits", energy / ways),
+            half=("n", energies / half_ways),
+        )
+        yield kit.rival(
+            "networks without biases, which see no odd parities",
+            "biases start at zero",
+            id="no_biases",
+            level=("bits", without[most][1:]),
+            half=("n", np.array([without[n][n // 2] for n in self.n])),
+        )
+        yield kit.rival(
+            "only the difference of the two sums enters the correlation of bumps",
+            "the bumps wave fast",
+            bump=("shared", np.exp(-(BUMP**2) * apart / 2) / 2),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "biased",
-                "parities of biased bits correlate with each other",
-                label=f"inputs with P(x_i = 1) = {BIASED:g}",
-                level=seen.biased_level,
-                half=seen.biased_half,
-            ),
-            kit.control(
-                "few",
-                "two equations too few leave four parities or more",
-                label="elimination from n − 2 examples",
-                eliminated=seen.from_few,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            f"inputs with P(x_i = 1) = {BIASED:g}",
+            "parities of biased bits correlate with each other",
+            id="biased",
+            level=seen.biased_level,
+            half=seen.biased_half,
+        )
+        yield kit.control(
+            "elimination from n − 2 examples",
+            "two equations too few leave four parities or more",
+            eliminated=seen.from_few,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         most = max(self.n)
         wrong = {"bound": rivals["bound"].level, "no biases": rivals["no_biases"].level}
-        return (
-            kit.curves(
-                f"Few bits take the signal (n = {most})",
-                law.level,
-                seen.level,
-                over="bits",
-                x="k, bits of the parity",
-                y="mean squared signal",
-                rivals=wrong,
-                log="y",
-            ),
-            kit.curves(
-                "Of half of the bits hardly any is left",
-                law.half,
-                seen.half,
-                over="n",
-                x="n, bits of the input",
-                y="mean squared signal, k = n/2",
-                rivals={"all alike": rivals["alike"].half},
-                log="y",
-            ),
-            kit.curves(
-                "Smooth bumps are nearly uncorrelated too",
-                law.bump,
-                seen.bump,
-                over="shared",
-                x=f"bits that two sets of {most // 2} share",
-                y="E cos(a Σ_S x) cos(a Σ_S' x)",
-            ),
+        yield kit.curves(
+            f"Few bits take the signal (n = {most})",
+            law.level,
+            seen.level,
+            over="bits",
+            x="k, bits of the parity",
+            y="mean squared signal",
+            rivals=wrong,
+            log="y",
+        )
+        yield kit.curves(
+            "Of half of the bits hardly any is left",
+            law.half,
+            seen.half,
+            over="n",
+            x="n, bits of the input",
+            y="mean squared signal, k = n/2",
+            rivals={"all alike": rivals["alike"].half},
+            log="y",
+        )
+        yield kit.curves(
+            "Smooth bumps are nearly uncorrelated too",
+            law.bump,
+            seen.bump,
+            over="shared",
+            x=f"bits that two sets of {most // 2} share",
+            y="E cos(a Σ_S x) cos(a Σ_S' x)",
         )

@@ -6,18 +6,12 @@ derivative along which the halves of a split neuron part is negative: with one m
 by fourth Hermite polynomials has no such minima: its ascents, one neuron at a time, all end at the teacher's neurons.
 """
 
-from collections.abc import Mapping
-
 import jax
 import numpy as np
 import xarray
 
 from steepest import kit
-from steepest.claims.descent.teacher_student_width.designed import (
-    PLACES,
-    TRIES,
-    measure_designed,
-)
+from steepest.claims.descent.teacher_student_width.designed import PLACES, TRIES, measure_designed
 from steepest.claims.descent.teacher_student_width.experiment import (
     PUSH,
     STUCK,
@@ -144,9 +138,7 @@ class TeacherStudentWidth(kit.Claim[None]):
     not_told = {
         f"stuck.{null}": "the talks say that students get stuck, and not how often"
         for null in ("larger", "smaller", "width.steeper", "width.shallower")
-    } | {
-        "stuck.width.halved": "the talks say that students get stuck, and not how often",
-    }
+    } | {"stuck.width.halved": "the talks say that students get stuck, and not how often"}
     tiny = {
         "teacher": 8,
         "small": 3,
@@ -165,27 +157,25 @@ class TeacherStudentWidth(kit.Claim[None]):
         """Return the students' numbers of neurons."""
         return tuple(round(ratio * self.teacher) for ratio in self.ratio)
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {"width": self.widths, "tries": TRIES, "place": PLACES}
 
-    def hypotheses(self, setting: None) -> list[kit.Hypothesis]:
-        return [
-            kit.assume(
-                "neurons of the teacher",
-                self.teacher,
-                between=(5.5, 20.5),
-                note="minima are proved for 6 to 20 neurons; choose --teacher 15",
-            ),
-            kit.assume(
-                "narrowest student over k", self.ratio[0], "==", 1, "the first is as wide as k"
-            ),
-            kit.assume(
-                "widest student over k", self.ratio[-1], ">=", 2, "the last is twice as wide"
-            ),
-            kit.assume("neurons of the small teacher", self.small, "<=", 5, "minima begin at six"),
-        ]
+    def hypotheses(self, setting):
+        yield kit.assume(
+            "neurons of the teacher",
+            self.teacher,
+            between=(5.5, 20.5),
+            note="minima are proved for 6 to 20 neurons; choose --teacher 15",
+        )
+        yield kit.assume(
+            "narrowest student over k", self.ratio[0], "==", 1, "the first is as wide as k"
+        )
+        yield kit.assume(
+            "widest student over k", self.ratio[-1], ">=", 2, "the last is twice as wide"
+        )
+        yield kit.assume("neurons of the small teacher", self.small, "<=", 5, "minima begin at six")
 
-    def predict(self, setting: None) -> kit.Prediction:
+    def predict(self, setting):
         k = self.teacher
         return kit.law(
             arrived=1.0,
@@ -199,7 +189,7 @@ class TeacherStudentWidth(kit.Claim[None]):
             split_factor=4.0,  # second derivative of the risk along the split over uᵀMu
         )
 
-    def observe(self, setting: None, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         k = self.teacher
         for_students, for_designed = jax.random.split(key)
         rng = kit.numpy_generator(for_designed)
@@ -259,21 +249,19 @@ class TeacherStudentWidth(kit.Claim[None]):
             halves.append(split(weights, best, ways[best][1], PUSH))
         return forms, np.stack(halves)
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
-        return [
-            kit.assume(
-                "largest ‖∇R‖ where students are stuck",
-                float(observed["slope"].max()),
-                "<=",
-                1e-6,
-                "raise --steps: they may be slow and not stuck",
-            ),
-            kit.assume(
-                "least risk there", float(observed["value"].min()), ">", STUCK, "none is stuck"
-            ),
-        ]
+    def run_conditions(self, observed):
+        yield kit.assume(
+            "largest ‖∇R‖ where students are stuck",
+            float(observed["slope"].max()),
+            "<=",
+            1e-6,
+            "raise --steps: they may be slow and not stuck",
+        )
+        yield kit.assume(
+            "least risk there", float(observed["value"].min()), ">", STUCK, "none is stuck"
+        )
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         k = self.teacher
         stuck = (seen.risk > STUCK).astype(float)
         checks = []
@@ -291,34 +279,32 @@ class TeacherStudentWidth(kit.Claim[None]):
         holds_at_all = lambda id, label, array: kit.follows(
             id, law[id], array.astype(float), 0.25, absolute=True, each=True, label=label
         )
-        return [
-            *checks,
-            kit.share(
-                "stuck_small",
-                law.small,
-                (seen.small > STUCK).astype(float),
-                FEW,
-                label=f"share stuck, m = k = {self.small}",
-            ),
-            holds_at_all(
-                "minima",
-                "stuck points: whether the Hessian is positive definite",
-                seen.lowest >= STRICT,
-            ),
-            holds_at_all(
-                "split", "stuck points: whether a split neuron leads down", seen.split < -STRICT
-            ),
-            kit.follows(
-                "split_factor",
-                law.split_factor,
-                seen.split / seen.split_form,
-                # of third order in the push: 10⁻⁴ times a number of order ten
-                0.002,
-                each=True,
-                label="second derivative along the split / uᵀMu",
-            ),
-            *self.judge_designed(law, seen),
-        ]
+        yield from checks
+        yield kit.share(
+            "stuck_small",
+            law.small,
+            (seen.small > STUCK).astype(float),
+            FEW,
+            label=f"share stuck, m = k = {self.small}",
+        )
+        yield holds_at_all(
+            "minima",
+            "stuck points: whether the Hessian is positive definite",
+            seen.lowest >= STRICT,
+        )
+        yield holds_at_all(
+            "split", "stuck points: whether a split neuron leads down", seen.split < -STRICT
+        )
+        yield kit.follows(
+            "split_factor",
+            law.split_factor,
+            seen.split / seen.split_form,
+            # of third order in the push: 10⁻⁴ times a number of order ten
+            0.002,
+            each=True,
+            label="second derivative along the split / uᵀMu",
+        )
+        yield from self.judge_designed(law, seen)
 
     def judge_designed(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
         """Compare where ascents of the objective by moments end with where its maxima are."""
@@ -347,127 +333,95 @@ class TeacherStudentWidth(kit.Claim[None]):
             ),
         ]
 
-    def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
-        return [
-            kit.rival(
-                "representable",
-                "a student of k neurons can be the teacher",
-                label="width k suffices",
-                stuck=0 * law.stuck,
-            ),
-            kit.rival(
-                "many_more",
-                "Ge conjectures poly(k) neurons",
-                label="twice the width is stuck as often",
-                stuck=0 * law.stuck + MOST,
-            ),
-            kit.rival(
-                "any_size",
-                "a teacher is a teacher",
-                label="small teachers are as hard",
-                small=MOST,
-            ),
-            kit.rival(
-                "slow_saddles",
-                "gradient descent leaves strict saddles slowly",
-                label="stuck means at a saddle",
-                minima=0.0,
-            ),
-            kit.rival(
-                "free_neuron",
-                "splitting a neuron does not change the function",
-                label="a split minimum is a minimum",
-                split=0.0,
-            ),
-            kit.rival(
-                "whole_kink",
-                "δ(w·x) is taken for δ(w·x/2)",
-                label="the second derivative is 2 uᵀMu",
-                split_factor=2.0,
-            ),
-            *self.rivals_of_designed(law),
-        ]
+    def rivals(self, setting, law):
+        yield kit.rival(
+            "width k suffices", "a student of k neurons can be the teacher", stuck=0 * law.stuck
+        )
+        yield kit.rival(
+            "twice the width is stuck as often",
+            "Ge conjectures poly(k) neurons",
+            stuck=0 * law.stuck + MOST,
+        )
+        yield kit.rival("small teachers are as hard", "a teacher is a teacher", small=MOST)
+        yield kit.rival(
+            "stuck means at a saddle", "gradient descent leaves strict saddles slowly", minima=0.0
+        )
+        yield kit.rival(
+            "a split minimum is a minimum",
+            "splitting a neuron does not change the function",
+            split=0.0,
+        )
+        yield kit.rival(
+            "the second derivative is 2 uᵀMu", "δ(w·x) is taken for δ(w·x/2)", split_factor=2.0
+        )
+        yield from self.rivals_of_designed(law)
 
     def rivals_of_designed(self, law: xarray.Dataset) -> list[kit.Rival]:
         """Return wrong theories of the objective by moments, and of where its ascents end."""
         k = self.teacher
         return [
             kit.rival(
-                "stuck_as_well",
+                "as many ascents get stuck as students",
                 "the same teacher, and no more neurons",
-                label="as many ascents get stuck as students",
                 arrived=1 - MOST,
             ),
             kit.rival(
-                "both_signs",
+                "2k(1 − (1 − 1/2k)^M) neurons after M ascents",
                 "a and −a are different maxima",
-                label="2k(1 − (1 − 1/2k)^M) neurons after M ascents",
                 reached=2 * k * (1 - (1 - 1 / (2 * k)) ** law.tries),
             ),
             kit.rival(
-                "always_new",
+                "a new neuron at each ascent",
                 "so it is where neurons that were found are excluded",
-                label="a new neuron at each ascent",
                 reached=np.minimum(law.tries, k),
             ),
             kit.rival(
-                "equal_overlaps",
+                "Σc⁴ = 1/k of a random direction",
                 "squares of overlaps are 1/k on average",
-                label="Σc⁴ = 1/k of a random direction",
                 height=("place", [1 / k, 1.0]),
             ),
             kit.rival(
-                "half_of_the_inputs",
+                "half of −√(2π) E y He₄ again",
                 "a neuron is off on the others, and [z]_+ is |z|/2 + z/2",
-                label="half of −√(2π) E y He₄ again",
                 height=law.height / 2,
             ),
         ]
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         turned = seen.risk.isel(width=slice(None, None, -1)).values
-        return [
+        yield kit.control(
+            "the widest students for those as wide as the teacher, and the reverse",
+            "wide students arrive",
+            risk=(seen.risk.dims, turned),
+        )
+        yield kit.control(
+            "the large teacher for the small one",
+            "it is large enough to be stuck on",
+            small=seen.risk.isel(width=0, drop=True),
+        )
+        yield kit.control(
+            "the curvature where one neuron is split", "it may be split", lowest=seen.split
+        )
+        yield kit.control(
+            "students that arrived",
+            "at zero risk no split leads down",
+            id="arrived",
+            split=seen.arrived_split,
+        )
+        yield from (
             kit.control(
-                "widths_exchanged",
-                "wide students arrive",
-                label="the widest students for those as wide as the teacher, and the reverse",
-                risk=(seen.risk.dims, turned),
-            ),
-            kit.control(
-                "large_teacher",
-                "it is large enough to be stuck on",
-                label="the large teacher for the small one",
-                small=seen.risk.isel(width=0, drop=True),
-            ),
-            kit.control(
-                "one_neuron_more",
-                "it may be split",
-                label="the curvature where one neuron is split",
-                lowest=seen.split,
-            ),
-            kit.control(
-                "arrived",
-                "at zero risk no split leads down",
-                label="students that arrived",
-                split=seen.arrived_split,
-            ),
-            *(
-                kit.control(
-                    f"he_{degree}",
-                    why,
-                    label=f"He_{degree} in place of He₄",
-                    **{name: seen[prefix + name] for name in ("arrived", "reached", "height")},
-                )
-                for degree, prefix, why in (
-                    (2, "second_", "its mean product with the labels is constant on the sphere"),
-                    (3, "third_", "its mean product with the labels is zero"),
-                )
-            ),
-        ]
+                f"He_{degree} in place of He₄",
+                why,
+                id=f"he_{degree}",
+                **{name: seen[prefix + name] for name in ("arrived", "reached", "height")},
+            )
+            for degree, prefix, why in (
+                (2, "second_", "its mean product with the labels is constant on the sphere"),
+                (3, "third_", "its mean product with the labels is zero"),
+            )
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         risks = np.maximum(np.sort(seen.risk.values, axis=1), 1e-12)
         share = np.arange(1, risks.shape[1] + 1) / risks.shape[1]
         count = np.arange(1, seen.sizes["eigenvalue"] + 1)
@@ -478,31 +432,29 @@ class TeacherStudentWidth(kit.Claim[None]):
             kit.observed_curve(risk, share, f"m = {m}", kind="steps", shade=i / len(self.widths))
             for i, (risk, m) in enumerate(zip(risks, self.widths, strict=True))
         ]
-        return (
-            kit.panel(
-                "Students as wide as the teacher end above zero",
-                "risk at the end",
-                "share of students at most there",
-                *ends,
-                kit.context_curve((STUCK, STUCK), (0, 1), "stuck beyond", kind="dashed"),
-                log="x",
+        yield kit.panel(
+            "Students as wide as the teacher end above zero",
+            "risk at the end",
+            "share of students at most there",
+            *ends,
+            kit.context_curve((STUCK, STUCK), (0, 1), "stuck beyond", kind="dashed"),
+            log="x",
+        )
+        yield kit.panel(
+            "Where they are stuck all eigenvalues are positive",
+            "eigenvalue, by rank",
+            "Hessian",
+            kit.observed_curve(count, seen.eigenvalues.values),
+            log="y",
+        )
+        yield kit.panel(
+            "Split a neuron: a saddle",
+            "stuck student, by risk",
+            "curvature",
+            kit.observed_curve(number, seen.lowest.values[order], "λ_min", kind="points"),
+            kit.observed_curve(
+                number, seen.split.values[order], "along the split", kind="points", shade=0.6
             ),
-            kit.panel(
-                "Where they are stuck all eigenvalues are positive",
-                "eigenvalue, by rank",
-                "Hessian",
-                kit.observed_curve(count, seen.eigenvalues.values),
-                log="y",
-            ),
-            kit.panel(
-                "Split a neuron: a saddle",
-                "stuck student, by risk",
-                "curvature",
-                kit.observed_curve(number, seen.lowest.values[order], "λ_min", kind="points"),
-                kit.observed_curve(
-                    number, seen.split.values[order], "along the split", kind="points", shade=0.6
-                ),
-                kit.predicted_curve(number, 4 * form, "4 uᵀMu"),
-                kit.rival_curve(number, 2 * form, "2 uᵀMu"),
-            ),
+            kit.predicted_curve(number, 4 * form, "4 uᵀMu"),
+            kit.rival_curve(number, 2 * form, "2 uᵀMu"),
         )

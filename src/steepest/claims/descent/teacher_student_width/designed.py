@@ -65,11 +65,7 @@ def hermite_slopes(x: kit.Values, y: kit.Values) -> dict[int, Slope]:
         entries = np.asarray(squared(b) @ fourth)
         return (entries[:, place] @ b[:, :, None])[..., 0]
 
-    return {
-        2: lambda b: b @ second,
-        3: lambda b: squared(b) @ third,
-        4: of_four,
-    }
+    return {2: lambda b: b @ second, 3: lambda b: squared(b) @ third, 4: of_four}
 
 
 def _remainder(basis: kit.Values, y: kit.Values) -> kit.Values:

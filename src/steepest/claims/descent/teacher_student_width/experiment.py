@@ -1,8 +1,6 @@
 """Descents of a student on the exact risk, and what splitting a neuron does where they got stuck."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -108,10 +106,10 @@ class WidthPoint(kit.Point):
         "20, Safran and Shamir 2018), and m = 2k, the width of the talks.",
     )
 
-    def predict(self, setting: Any) -> kit.Prediction:
+    def predict(self, setting):
         return kit.Prediction(most=0.15)
 
-    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         width = round(self.ratio * self.teacher)
         teacher = draw_teacher(self.teacher, self.teacher)
 
@@ -121,18 +119,16 @@ class WidthPoint(kit.Point):
 
         return {"risk": jax.vmap(one)(kit.keys(key, self.seeds))}
 
-    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         return []
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
-        return [
-            share_at_most(
-                "stuck",
-                observed["risk"] > STUCK,
-                float(predicted["most"]),
-                label="share of students that are stuck",
-            )
-        ]
+    def judge(self, predicted, observed):
+        yield share_at_most(
+            "stuck",
+            observed["risk"] > STUCK,
+            float(predicted["most"]),
+            label="share of students that are stuck",
+        )
 
     def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         return {"mean_risk": float(observed["risk"].mean())}

@@ -5,8 +5,6 @@ span of the teacher's k directions. Below kd/2 they are, as d grows, no better t
 they have a share of the teacher above it, which grows with n/kd by a formula; other T need more examples.
 """
 
-from collections.abc import Mapping
-
 import numpy as np
 import xarray
 
@@ -98,29 +96,22 @@ class WeakRecovery(kit.Claim[None]):
     full = {"d": 600, "neurons": (1, 2, 4), "tries": 90, "seeds": 30}
     out_of_scope = {"few": (0.15, 0.6)}
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
-        return {
-            "neurons": self.neurons,
-            "few": self.few,
-            "ratio": self.ratios,
-            "rule": RULES,
-        }
+    def axes(self):
+        return {"neurons": self.neurons, "few": self.few, "ratio": self.ratios, "rule": RULES}
 
-    def hypotheses(self, setting: None) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         least = [theory.least_examples(k) / k for k in self.neurons]
-        return [
-            kit.assume(f"{RATIOS}, largest of few", max(self.few), "<", min(least)),
-            kit.assume(f"{RATIOS}, least of the others", min(self.ratios), ">", max(least)),
-            kit.assume(
-                "examples, fewest",
-                round(min(self.few) * min(self.neurons) * self.d),
-                ">=",
-                10,
-                "choose a larger --d",
-            ),
-        ]
+        yield kit.assume(f"{RATIOS}, largest of few", max(self.few), "<", min(least))
+        yield kit.assume(f"{RATIOS}, least of the others", min(self.ratios), ">", max(least))
+        yield kit.assume(
+            "examples, fewest",
+            round(min(self.few) * min(self.neurons) * self.d),
+            ">=",
+            10,
+            "choose a larger --d",
+        )
 
-    def predict(self, setting: None) -> kit.Prediction:
+    def predict(self, setting):
         weights = self.weights()
         return kit.law(
             overlap=("neurons ratio", self.best(self.ratios)),
@@ -146,7 +137,7 @@ class WeakRecovery(kit.Claim[None]):
         """Return the overlaps of T = 1 − 1/y at so many times these ratios."""
         return [[theory.best_overlap(stretch * q * k, k) for q in ratios] for k in self.neurons]
 
-    def observe(self, setting: None, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         few = len(self.few)
         rules = {
@@ -194,125 +185,111 @@ class WeakRecovery(kit.Claim[None]):
             result += experiment.overlaps(inputs, weights, teacher, (count,))
         return result
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "overlap",
-                law.overlap,
-                seen.overlap,
-                0.13,  # the interval takes 0.09, the dimension 0.02
-                over="neurons ratio",
-                absolute=True,
-                label="share of the teacher that the spectrum of T = 1 − 1/y sees above kd/2",
-            ),
-            kit.follows(
-                "half",
-                law.half,
-                seen.half,
-                0.2,  # the interval takes 0.1, the line between two ratios 0.02
-                over="neurons",
-                label="n/d at which it sees half of the teacher",
-            ),
-            kit.follows(
-                "below",
-                law.below,
-                seen.below,
-                0.12,  # a finite dimension sees up to 0.08
-                over="neurons few",
-                absolute=True,
-                label="share that it sees below kd/2",
-            ),
-            kit.follows(
-                "other",
-                law.other,
-                seen.other,
-                0.15,  # the interval takes 0.09, the dimension 0.03
-                over="rule neurons",
-                absolute=True,
-                label=f"share that the spectra of a step and of clipped labels see at {self.ratios[-1]:g} kd",
-            ),
-            kit.excluded(
-                "search",
-                0.7,
-                1 - seen.search,
-                label=f"search of a T that sees a share of 0.3 at {max(self.few):g} kd: what it does not see",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "overlap",
+            law.overlap,
+            seen.overlap,
+            0.13,  # the interval takes 0.09, the dimension 0.02
+            over="neurons ratio",
+            absolute=True,
+            label="share of the teacher that the spectrum of T = 1 − 1/y sees above kd/2",
+        )
+        yield kit.follows(
+            "half",
+            law.half,
+            seen.half,
+            0.2,  # the interval takes 0.1, the line between two ratios 0.02
+            over="neurons",
+            label="n/d at which it sees half of the teacher",
+        )
+        yield kit.follows(
+            "below",
+            law.below,
+            seen.below,
+            0.12,  # a finite dimension sees up to 0.08
+            over="neurons few",
+            absolute=True,
+            label="share that it sees below kd/2",
+        )
+        yield kit.follows(
+            "other",
+            law.other,
+            seen.other,
+            0.15,  # the interval takes 0.09, the dimension 0.03
+            over="rule neurons",
+            absolute=True,
+            label=f"share that the spectra of a step and of clipped labels see at {self.ratios[-1]:g} kd",
+        )
+        yield kit.excluded(
+            "search",
+            0.7,
+            1 - seen.search,
+            label=f"search of a T that sees a share of 0.3 at {max(self.few):g} kd: what it does not see",
+        )
 
-    def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         of_one_neuron = [[theory.best_overlap(q * k, 1) for q in self.ratios] for k in self.neurons]
         of_a_further_one = [
             [theory.best_overlap(q * k * k / (k + 1), k) for q in self.ratios] for k in self.neurons
         ]
         smooth = lambda ratios, like: xarray.zeros_like(like) + ratios / (1 + ratios)
-        return [
-            kit.rival(
-                "one_per_weight",
-                "as many examples as unknowns",
-                label="threshold n = kd",
-                overlap=("neurons ratio", self.best(self.ratios, 0.5)),
-                half=2 * law.half,
-            ),
-            kit.rival(
-                "complex",
-                "most of the paper is on complex signals, for which d is the threshold at k = 1",
-                label="threshold n = (k + 1)d/2",
-                overlap=("neurons ratio", of_a_further_one),
-                half=law.half * (law.neurons + 1) / law.neurons,
-            ),
-            kit.rival(
-                "one_neuron",
-                "neurons share their examples",
-                label="threshold n = d/2 for every k",
-                overlap=("neurons ratio", of_one_neuron),
-                half=law.half.isel(neurons=0, drop=True),
-            ),
-            kit.rival(
-                "no_threshold",
-                "from every example a little",
-                label="n/(n + kd)",
-                overlap=smooth(law.ratio, law.overlap),
-                below=smooth(law.few, law.below),
-            ),
-            kit.rival(
-                "solved",
-                "from n = kd on the labels determine the teacher",
-                label="the whole teacher from n = kd on",
-                overlap=xarray.ones_like(law.overlap),
-            ),
-            kit.rival(
-                "any_rule",
-                "large labels count in all three",
-                label="a step and clipped labels see as much",
-                other=law.overlap.isel(ratio=-1, drop=True),
-            ),
-        ]
+        yield kit.rival(
+            "threshold n = kd",
+            "as many examples as unknowns",
+            id="one_per_weight",
+            overlap=("neurons ratio", self.best(self.ratios, 0.5)),
+            half=2 * law.half,
+        )
+        yield kit.rival(
+            "threshold n = (k + 1)d/2",
+            "most of the paper is on complex signals, for which d is the threshold at k = 1",
+            overlap=("neurons ratio", of_a_further_one),
+            half=law.half * (law.neurons + 1) / law.neurons,
+        )
+        yield kit.rival(
+            "threshold n = d/2 for every k",
+            "neurons share their examples",
+            overlap=("neurons ratio", of_one_neuron),
+            half=law.half.isel(neurons=0, drop=True),
+        )
+        yield kit.rival(
+            "n/(n + kd)",
+            "from every example a little",
+            overlap=smooth(law.ratio, law.overlap),
+            below=smooth(law.few, law.below),
+        )
+        yield kit.rival(
+            "the whole teacher from n = kd on",
+            "from n = kd on the labels determine the teacher",
+            overlap=xarray.ones_like(law.overlap),
+        )
+        yield kit.rival(
+            "a step and clipped labels see as much",
+            "large labels count in all three",
+            other=law.overlap.isel(ratio=-1, drop=True),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         above = seen.overlap.isel(ratio=-1)
         first_ratio = [0] * len(self.few)
         without_labels = np.repeat(seen.shuffled.values[..., None], len(self.ratios), -1)
-        return [
-            kit.control(
-                "shuffled",
-                "labels say nothing of the inputs",
-                label="labels in random order",
-                overlap=seen.shuffled.broadcast_like(seen.overlap),
-                half=(seen.half.dims, self.half(without_labels)),
-                other=seen.shuffled.broadcast_like(seen.other),
-            ),
-            kit.control(
-                "above",
-                "the threshold is passed",
-                label=f"{self.ratios[0]:g} kd examples in place of few",
-                below=(seen.below.dims, seen.overlap.values[..., first_ratio]),
-                search=("attempt", np.resize(above.values, self.tries)),
-            ),
-        ]
+        yield kit.control(
+            "labels in random order",
+            "labels say nothing of the inputs",
+            overlap=seen.shuffled.broadcast_like(seen.overlap),
+            half=(seen.half.dims, self.half(without_labels)),
+            other=seen.shuffled.broadcast_like(seen.other),
+        )
+        yield kit.control(
+            f"{self.ratios[0]:g} kd examples in place of few",
+            "the threshold is passed",
+            id="above",
+            below=(seen.below.dims, seen.overlap.values[..., first_ratio]),
+            search=("attempt", np.resize(above.values, self.tries)),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         fine = np.linspace(min(self.few), max(self.ratios), 60)
         measured = np.concatenate([seen.below.values, seen.overlap.values], 2)
         points = np.array([*self.few, *self.ratios])
@@ -333,19 +310,17 @@ class WeakRecovery(kit.Claim[None]):
             rules.append(kit.predicted_curve(fine, expected, rule, shade=0.5))
             shares = seen.other.sel(rule=rule).values[:, :1]
             rules.append(kit.observed_curve(points[-1:], shares, "", kind="points", shade=0.5))
-        return (
-            kit.panel(
-                "The spectrum sees the teacher from half an example per weight on",
-                RATIOS,
-                "share of the teacher",
-                *curves,
-                ylim=(0, 1),
-            ),
-            kit.panel(
-                f"Other functions of the label need more (k = {k})",
-                RATIOS,
-                "share of the teacher",
-                *rules,
-                ylim=(0, 1),
-            ),
+        yield kit.panel(
+            "The spectrum sees the teacher from half an example per weight on",
+            RATIOS,
+            "share of the teacher",
+            *curves,
+            ylim=(0, 1),
+        )
+        yield kit.panel(
+            f"Other functions of the label need more (k = {k})",
+            RATIOS,
+            "share of the teacher",
+            *rules,
+            ylim=(0, 1),
         )

@@ -5,7 +5,6 @@ regions in all of the plane, never a number exponential in the depth. In a disc 
 that holds the origin is Crofton's cell, of π²/2 sides on average, when the network is wide.
 """
 
-from collections.abc import Mapping
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -191,7 +190,7 @@ class AverageRegions(kit.Claim[Setting]):
         ),
     )
     shared = {
-        "steepest.claims.expressivity.average_regions.experiment.even_widths": "the layout of the networks",
+        "steepest.claims.expressivity.average_regions.experiment.even_widths": "the layout of the networks"
     }
     tiny = {
         "neurons": 8,
@@ -216,7 +215,7 @@ class AverageRegions(kit.Claim[Setting]):
         """Return hidden widths of the networks on all of R²."""
         return (self.narrow,) * 3
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {
             "depth": self.depths,
             "cell": CELLS,
@@ -224,7 +223,7 @@ class AverageRegions(kit.Claim[Setting]):
             "end_layer": END_LAYERS,
         }
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
 
         def draw(shift: float) -> Networks:
@@ -239,13 +238,11 @@ class AverageRegions(kit.Claim[Setting]):
 
         return Setting(draw(self.shift), draw(SIDED), _triangles(rng, self.triangles))
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
-        return [
-            kit.assume("mean of the weights", self.shift, "==", 0, "their law must be symmetric"),
-            kit.assume("variance of the biases", self.c_b, ">", 0, "all lines meet at the origin"),
-        ]
+    def hypotheses(self, setting):
+        yield kit.assume("mean of the weights", self.shift, "==", 0, "their law must be symmetric")
+        yield kit.assume("variance of the biases", self.c_b, ">", 0, "all lines meet at the origin")
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         # where the hypotheses fail the numbers are those of the nearest law, and are not judged
         c_b = self.c_b or 1e-9
         rng = np.random.default_rng(SEED_OF_THEORY)
@@ -275,7 +272,7 @@ class AverageRegions(kit.Claim[Setting]):
             sides=("cell", sides),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         polygon = disc(self.radius)
         sides = [
@@ -295,118 +292,103 @@ class AverageRegions(kit.Claim[Setting]):
             ends = [unbounded_ends(kind)[:, 1:] for kind in networks.ends]
             arrays[f"{prefix}ends"] = ("end_width border end_layer", ends)
         return kit.seen(
-            **arrays,
-            euler=("depth certified", np.abs(certified)),
-            sides=("cell draw", sides),
+            **arrays, euler=("depth certified", np.abs(certified)), sides=("cell draw", sides)
         )
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
-        return [
-            kit.assume(
-                "regions − (1 + crossings + ends/2), largest",
-                observed["euler"].max(),
-                "<=",
-                1e-9,
-                "rounding has lost regions or corners; give a smaller --radius",
-            )
-        ]
+    def run_conditions(self, observed):
+        yield kit.assume(
+            "regions − (1 + crossings + ends/2), largest",
+            observed["euler"].max(),
+            "<=",
+            1e-9,
+            "rounding has lost regions or corners; give a smaller --radius",
+        )
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "disc",
-                law.disc,
-                seen.disc,
-                0.14,  # the interval is 3 % in one layer, 7 % in four
-                label=f"regions in the disc, {self.neurons} neurons in so many layers",
-            ),
-            kit.follows(
-                "plane",
-                law.plane,
-                seen.plane,
-                0.075,  # the interval is 3 %
-                label=f"regions in all of R², widths {' '.join(map(str, self.narrow_widths))}",
-            ),
-            kit.follows(
-                "digits",
-                law.digits,
-                seen.digits,
-                0.16,  # the interval is 6.5 %
-                label="regions between three digits",
-            ),
-            kit.follows(
-                "cell",
-                law.sides,
-                seen.sides,
-                0.02,  # the interval is 0.8 %, the correction of finite width 0.3 %
-                label="sides of the origin's cell",
-            ),
-            kit.follows(
-                "ends",
-                law.ends,
-                seen.ends,
-                0.2,  # the interval is 10 % at one neuron in layer three
-                label="unbounded ends of a neuron's border",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "disc",
+            law.disc,
+            seen.disc,
+            0.14,  # the interval is 3 % in one layer, 7 % in four
+            label=f"regions in the disc, {self.neurons} neurons in so many layers",
+        )
+        yield kit.follows(
+            "plane",
+            law.plane,
+            seen.plane,
+            0.075,  # the interval is 3 %
+            label=f"regions in all of R², widths {' '.join(map(str, self.narrow_widths))}",
+        )
+        yield kit.follows(
+            "digits",
+            law.digits,
+            seen.digits,
+            0.16,  # the interval is 6.5 %
+            label="regions between three digits",
+        )
+        yield kit.follows(
+            "cell",
+            law.sides,
+            seen.sides,
+            0.02,  # the interval is 0.8 %, the correction of finite width 0.3 %
+            label="sides of the origin's cell",
+        )
+        yield kit.follows(
+            "ends",
+            law.ends,
+            seen.ends,
+            0.2,  # the interval is 10 % at one neuron in layer three
+            label="unbounded ends of a neuron's border",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         c_b = self.c_b or 1e-9
         wide = [wide_disc_regions(widths, self.c_w, c_b, self.radius) for widths in self.layouts]
         most = [np.prod(np.array(widths) + 1.0) for widths in self.layouts]
         independent = [_independent(self._hits_of_disc(widths)) for widths in self.layouts]
-        return [
-            kit.rival(
-                "every_pair_meets",
-                "lines in general position",
-                label="1 + N + N(N − 1)/2 at every width and between digits",
-                plane=_general(sum(self.narrow_widths)),
-                digits=_general(sum(DIGIT_WIDTHS)),
-            ),
-            kit.rival(
-                "meet_independently",
-                "both lines pass through it",
-                label="two lines that both meet a domain meet in it: 1 + Σ p_i + Σ p_i p_j",
-                disc=("depth", independent),
-                digits=_independent(self._hits_of_triangles(setting.triangles)).mean(),
-            ),
-            kit.rival(
-                "typical_cell",
-                "the mean over all cells of an arrangement",
-                label="the origin's cell is like any other",
-                sides=("cell", [4.0, 4.0, 6.0]),
-            ),
-            kit.rival(
-                "infinite_width",
-                "the limit of the law; deep networks of 24 neurons are narrow",
-                label="independent lines of the scales s_l",
-                disc=("depth", wide),
-            ),
-            kit.rival(
-                "lines_have_two_ends",
-                "borders of one layer are lines, which never close up",
-                label="two unbounded ends of every border",
-                ends=2.0,
-            ),
-            kit.rival(
-                "own_layer_off",
-                "a border could end where its own layer is off, too",
-                label="2(1 − 2^(−n))^l ends in layer l",
-                ends=law.ends * (1 - 2.0**-law.end_width),
-            ),
-            kit.rival(
-                "depth_is_nothing",
-                "as many neurons, as many lines",
-                label="as many regions at every depth",
-                disc=xarray.ones_like(law.disc) * law.disc[0],
-            ),
-            kit.rival(
-                "exponential",
-                "what a network made for it can have along a line",
-                label="Π(n_l + 1) regions",
-                disc=("depth", most),
-            ),
-        ]
+        yield kit.rival(
+            "1 + N + N(N − 1)/2 at every width and between digits",
+            "lines in general position",
+            plane=_general(sum(self.narrow_widths)),
+            digits=_general(sum(DIGIT_WIDTHS)),
+        )
+        yield kit.rival(
+            "two lines that both meet a domain meet in it: 1 + Σ p_i + Σ p_i p_j",
+            "both lines pass through it",
+            disc=("depth", independent),
+            digits=_independent(self._hits_of_triangles(setting.triangles)).mean(),
+        )
+        yield kit.rival(
+            "the origin's cell is like any other",
+            "the mean over all cells of an arrangement",
+            sides=("cell", [4.0, 4.0, 6.0]),
+        )
+        yield kit.rival(
+            "independent lines of the scales s_l",
+            "the limit of the law; deep networks of 24 neurons are narrow",
+            disc=("depth", wide),
+        )
+        yield kit.rival(
+            "two unbounded ends of every border",
+            "borders of one layer are lines, which never close up",
+            ends=2.0,
+        )
+        yield kit.rival(
+            "2(1 − 2^(−n))^l ends in layer l",
+            "a border could end where its own layer is off, too",
+            ends=law.ends * (1 - 2.0**-law.end_width),
+        )
+        yield kit.rival(
+            "as many regions at every depth",
+            "as many neurons, as many lines",
+            id="depth_is_nothing",
+            disc=xarray.ones_like(law.disc) * law.disc[0],
+        )
+        yield kit.rival(
+            "Π(n_l + 1) regions",
+            "what a network made for it can have along a line",
+            disc=("depth", most),
+        )
 
     def _hits_of_disc(self, widths: tuple[int, ...]) -> Values:
         """Return the chance that a neuron's line meets the disc, of scale s_l, by neuron."""
@@ -420,34 +402,28 @@ class AverageRegions(kit.Claim[Setting]):
         ends = finite_crossings(edges, DIGIT_WIDTHS, self.c_w, DIGIT_C_B, rng, 50).mean.sum(1)
         return np.repeat(ends / 2, DIGIT_WIDTHS, axis=1)
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "one_sided",
-                "signs of weights can be flipped no more",
-                label=f"weights with a mean of {SIDED:g} standard deviations",
-                disc=seen.sided_disc,
-                plane=seen.sided_plane,
-                digits=seen.sided_digits,
-                ends=seen.sided_ends,
-            ),
-            kit.control(
-                "other_depth",
-                "regions become fewer with depth",
-                label="deep networks for shallow ones, and the other way round",
-                disc=(seen.disc.dims, seen.disc.values[::-1]),
-            ),
-            kit.control(
-                "other_cell",
-                "cells in three dimensions are others",
-                label="cells of three dimensions in the plane, and the other way round",
-                sides=(seen.sides.dims, seen.sides.values[::-1]),
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            f"weights with a mean of {SIDED:g} standard deviations",
+            "signs of weights can be flipped no more",
+            id="one_sided",
+            disc=seen.sided_disc,
+            plane=seen.sided_plane,
+            digits=seen.sided_digits,
+            ends=seen.sided_ends,
+        )
+        yield kit.control(
+            "deep networks for shallow ones, and the other way round",
+            "regions become fewer with depth",
+            disc=(seen.disc.dims, seen.disc.values[::-1]),
+        )
+        yield kit.control(
+            "cells of three dimensions in the plane, and the other way round",
+            "cells in three dimensions are others",
+            sides=(seen.sides.dims, seen.sides.values[::-1]),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         depths = np.array(self.depths)
         c_b = self.c_b or 1e-9
         wide = [wide_disc_regions(widths, self.c_w, c_b, self.radius) for widths in self.layouts]
@@ -466,26 +442,24 @@ class AverageRegions(kit.Claim[Setting]):
         sides = np.arange(3, 11)
         share = lambda i: [float((seen.sides[i] == k).mean()) for k in sides]
         points = {"kind": "points"}
-        return (
-            kit.panel(
-                f"{self.neurons} neurons in a disc, in more layers",
-                "layers",
-                "mean regions",
-                kit.observed_curve(depths, seen.disc.mean("network"), "observed", **points),
-                kit.predicted_curve(depths, law.disc, "lines of coin networks"),
-                kit.rival_curve(depths, wide, "infinite width"),
-                ylim=(0, None),
-            ),
-            kit.panel("From network to network", "regions", "share of networks", *spread),
-            kit.panel(
-                "The cell of the origin, by its sides",
-                "sides",
-                "share of cells",
-                kit.observed_curve(sides, share(0), "one layer", **points),
-                kit.observed_curve(sides, share(1), "four layers", shade=1.0, **points),
-                kit.predicted_curve(np.full(2, float(law.sides[0])), (0, 0.4), "predicted mean"),
-                ylim=(0, 0.4),
-            ),
+        yield kit.panel(
+            f"{self.neurons} neurons in a disc, in more layers",
+            "layers",
+            "mean regions",
+            kit.observed_curve(depths, seen.disc.mean("network"), "observed", **points),
+            kit.predicted_curve(depths, law.disc, "lines of coin networks"),
+            kit.rival_curve(depths, wide, "infinite width"),
+            ylim=(0, None),
+        )
+        yield kit.panel("From network to network", "regions", "share of networks", *spread)
+        yield kit.panel(
+            "The cell of the origin, by its sides",
+            "sides",
+            "share of cells",
+            kit.observed_curve(sides, share(0), "one layer", **points),
+            kit.observed_curve(sides, share(1), "four layers", shade=1.0, **points),
+            kit.predicted_curve(np.full(2, float(law.sides[0])), (0, 0.4), "predicted mean"),
+            ylim=(0, 0.4),
         )
 
 

@@ -1,8 +1,7 @@
 """Regions of random networks in a disc, in all of the plane and in triangles, and the cell of the origin."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +11,7 @@ from steepest import kit
 from steepest.claims.expressivity._random_networks import SEED_OF_THEORY, unbatched
 from steepest.geometry import Layer, PlanarRegions, crossings, homogeneous, planar_patterns
 from steepest.kernels import disc_regions
-from steepest.kit.points import Arrays, equal
+from steepest.kit.points import equal
 from steepest.linalg import sequential
 
 CORNERS = 32  # of the polygon that stands for a disc
@@ -124,18 +123,16 @@ class AverageRegionsPoint(kit.Point):
         "the further out the lines, and the more so the deeper their layer.",
     )
 
-    def hypotheses(self, setting: Any) -> list[kit.Hypothesis]:
-        return [
-            kit.assume("variance of the biases", self.c_b, ">", 0, "all lines meet at the origin")
-        ]
+    def hypotheses(self, setting):
+        yield kit.assume("variance of the biases", self.c_b, ">", 0, "all lines meet at the origin")
 
-    def predict(self, setting: Any) -> kit.Prediction:
+    def predict(self, setting):
         widths = even_widths(self.neurons, self.depths)
         rng = np.random.default_rng(SEED_OF_THEORY)
         mean = disc_regions(widths, self.c_w, self.c_b, self.radius, rng, 4000).mean
         return kit.Prediction(regions=mean)
 
-    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         widths = even_widths(self.neurons, self.depths)
         weights = []
         biases = []
@@ -156,16 +153,14 @@ class AverageRegionsPoint(kit.Point):
         )
         return {"regions": regions}
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
-        return [
-            equal(
-                "regions",
-                predicted["regions"],
-                observed["regions"],
-                0.25,  # the interval over a hundred networks is up to 15 %
-                label="regions in the disc",
-            )
-        ]
+    def judge(self, predicted, observed):
+        yield equal(
+            "regions",
+            predicted["regions"],
+            observed["regions"],
+            0.25,  # the interval over a hundred networks is up to 15 %
+            label="regions in the disc",
+        )
 
 
 def _count(

@@ -6,7 +6,7 @@ probability is one less twice every second of the cone's later intrinsic volumes
 coordinates. It passes from zero to one over a range of at most order √n around the statistical dimension δ.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -132,18 +132,14 @@ class CompressedSensing(kit.Claim[Setting]):
     out_of_scope = {"matrix": "coordinates"}
     point = CompressedSensingPoint
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
-        return {
-            "program": PROGRAMS,
-            "sparsity": self.sparsities,
-            "measurement": self.measurements,
-        }
+    def axes(self):
+        return {"program": PROGRAMS, "sparsity": self.sparsities, "measurement": self.measurements}
 
     def check_fields(self) -> None:
         if self.images > 1797:
             raise kit.UserError(f"there are 1797 digits, and --images is {self.images}; take fewer")
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
         nonzero = [min(s, self.size) for s in self.sparsities]
         signed, positive = (
@@ -155,20 +151,18 @@ class CompressedSensing(kit.Claim[Setting]):
             signed, positive, images[rng.choice(len(images), self.images, replace=False)]
         )
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
-        return [
-            kit.assume(
-                "share of measurements that are normal",
-                float(self.matrix == "normal"),
-                "==",
-                1,
-                "the null space of others is not uniformly distributed; choose --matrix normal",
-            ),
-            sparse(max(self.sparsities), self.size),
-            fewer(max(self.measurements), self.size),
-        ]
+    def hypotheses(self, setting):
+        yield kit.assume(
+            "share of measurements that are normal",
+            float(self.matrix == "normal"),
+            "==",
+            1,
+            "the null space of others is not uniformly distributed; choose --matrix normal",
+        )
+        yield sparse(max(self.sparsities), self.size)
+        yield fewer(max(self.measurements), self.size)
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         laws = [[of_signals(self.size, s, sign) for s in self.sparsities] for sign in (False, True)]
         nonzero = (setting.digits > 0).sum(1)
         images = [[of_signals(PIXELS, int(s), sign) for s in nonzero] for sign in (False, True)]
@@ -181,7 +175,7 @@ class CompressedSensing(kit.Claim[Setting]):
             width=1.0,
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         basis = np.linalg.qr(rng.standard_normal((self.size, self.size)))[0]
         pixels = np.linalg.qr(rng.standard_normal((PIXELS, PIXELS)))[0]
@@ -217,7 +211,7 @@ class CompressedSensing(kit.Claim[Setting]):
         }
         return lambda n: lambda draw: draws[name](n)
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return which draws m measurements recover, squared distances from the mean, and digits' ratio to theirs."""
         off = (seen["first"] - law["first"]) / law.spread
         return {
@@ -226,73 +220,63 @@ class CompressedSensing(kit.Claim[Setting]):
             "of_digits": seen.digits / law.digits,
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         ones = xarray.ones_like(law.digits.mean("seed")).assign_coords(program=law.program)
-        return [
-            kit.follows(
-                "first",
-                law["first"],
-                seen["first"],
-                # six standard errors of a mean, as the law's deviation is below 0.45√n
-                2.8 * np.sqrt(self.size / self.draws),
-                absolute=True,
-                label="measurements that recover a sparse signal",
-            ),
-            kit.share(
-                "success",
-                law.success,
-                seen.recovered.sel(program=PROGRAMS[0], drop=True),
-                3.2 / np.sqrt(self.draws),  # of which the interval at 18 points is half
-                label="share recovered at m measurements, signals of either sign",
-            ),
-            kit.follows(
-                "digits",
-                ones,
-                seen.of_digits,
-                0.06,  # the interval is 2 to 3 %
-                label="measurements that recover a digit / predicted",
-            ),
-            kit.follows(
-                "width",
-                law.width,
-                seen.square,
-                0.4,  # squares of normal numbers: the interval is 15 to 20 %
-                label="squared distance from the mean / predicted variance",
-            ),
-        ]
+        yield kit.follows(
+            "first",
+            law["first"],
+            seen["first"],
+            # six standard errors of a mean, as the law's deviation is below 0.45√n
+            2.8 * np.sqrt(self.size / self.draws),
+            absolute=True,
+            label="measurements that recover a sparse signal",
+        )
+        yield kit.share(
+            "success",
+            law.success,
+            seen.recovered.sel(program=PROGRAMS[0], drop=True),
+            3.2 / np.sqrt(self.draws),  # of which the interval at 18 points is half
+            label="share recovered at m measurements, signals of either sign",
+        )
+        yield kit.follows(
+            "digits",
+            ones,
+            seen.of_digits,
+            0.06,  # the interval is 2 to 3 %
+            label="measurements that recover a digit / predicted",
+        )
+        yield kit.follows(
+            "width",
+            law.width,
+            seen.square,
+            0.4,  # squares of normal numbers: the interval is 15 to 20 %
+            label="squared distance from the mean / predicted variance",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         swapped = lambda array: (array.dims, array.values[::-1])
-        return [
-            *self.rivals_of_formulas(setting),
-            kit.rival(
-                "other_program",
-                "the cones are alike",
-                label="the law of the other program",
-                first=swapped(law["first"]),
-                digits=swapped(law.digits),
-            ),
-            kit.rival(
-                "wide",
-                "the order in the theorem, with the constant one",
-                label="a transition of width √n",
-                spread=0 * law.spread + np.sqrt(self.size),
-            ),
-            kit.rival(
-                "no_half",
-                "the statistical dimension itself",
-                label="δ measurements, without the half",
-                accepted="the half is 1 to 5 % of the mean, where these data tell 5 to 10 %",
-                first=law["first"] - 0.5,
-                digits=law.digits - 0.5,
-            ),
-            kit.rival(
-                "sharp",
-                "the limit n → ∞",
-                label="all or nothing at δ: a tenth of the spread",
-                spread=0.1 * law.spread,
-            ),
-        ]
+        yield from self.rivals_of_formulas(setting)
+        yield kit.rival(
+            "the law of the other program",
+            "the cones are alike",
+            first=swapped(law["first"]),
+            digits=swapped(law.digits),
+        )
+        yield kit.rival(
+            "a transition of width √n",
+            "the order in the theorem, with the constant one",
+            spread=0 * law.spread + np.sqrt(self.size),
+        )
+        yield kit.rival(
+            "δ measurements, without the half",
+            "the statistical dimension itself",
+            accepted="the half is 1 to 5 % of the mean, where these data tell 5 to 10 %",
+            first=law["first"] - 0.5,
+            digits=law.digits - 0.5,
+        )
+        yield kit.rival(
+            "all or nothing at δ: a tenth of the spread", "the limit n → ∞", spread=0.1 * law.spread
+        )
 
     def rivals_of_formulas(self, setting: Setting) -> list[kit.Rival]:
         """Return wrong formulas of the number of measurements in s and n."""
@@ -307,51 +291,42 @@ class CompressedSensing(kit.Claim[Setting]):
 
         return [
             kit.rival(
-                "leading",
+                "2 s log(n/s) measurements",
                 "its leading term as s/n → 0",
-                label="2 s log(n/s) measurements",
                 **counting(lambda s, n: 2 * s * np.log(n / s)),
             ),
             kit.rival(
-                "textbook",
+                "2 s log(n/s) + 5s/4 measurements",
                 "the upper bound of textbooks, attained",
-                label="2 s log(n/s) + 5s/4 measurements",
                 **counting(lambda s, n: 2 * s * np.log(n / s) + 1.25 * s),
             ),
             kit.rival(
-                "logarithm",
+                "s log n measurements",
                 "log n bits for each place",
-                label="s log n measurements",
                 **counting(lambda s, n: s * np.log(n)),
             ),
             kit.rival(
-                "information",
+                "2s measurements",
                 "places and values are 2s numbers, which 2s measurements determine",
-                label="2s measurements",
                 **counting(lambda s, n: 2.0 * s),
             ),
         ]
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "turned",
-                "they are sparse in another basis than that of the norm",
-                label="signals turned at random",
-                first=seen.turned,
-                digits=seen.turned_digits,
-            ),
-            kit.control(
-                "single",
-                "the null space of such measurements is spanned by sparse vectors",
-                label="measurements of single coordinates",
-                first=seen.single,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "signals turned at random",
+            "they are sparse in another basis than that of the norm",
+            id="turned",
+            first=seen.turned,
+            digits=seen.turned_digits,
+        )
+        yield kit.control(
+            "measurements of single coordinates",
+            "the null space of such measurements is spanned by sparse vectors",
+            first=seen.single,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         first = seen["first"].values
         m = np.arange(self.size + 1)
         curves = []
@@ -381,24 +356,19 @@ class CompressedSensing(kit.Claim[Setting]):
                 kit.observed_curve(images, needed, name, kind="points", shade=shade),
                 kit.predicted_curve(images, law.digits[i].values[order], "δ + ½", shade=shade),
             ]
-        return (
-            kit.panel(
-                "Recovery sets in as predicted, m by m",
-                "measurements m",
-                "share recovered",
-                *curves,
-            ),
-            kit.panel(
-                "The threshold",
-                "s/n",
-                "m/n",
-                *by_program,
-                kit.rival_curve(rho, 2 * rho * np.log(1 / rho), "2ρ log(1/ρ)"),
-                ylim=(0, 1.05),
-            ),
-            kit.panel(
-                "Digits, sorted by prediction", "image", "measurements of 64 pixels", *of_digits
-            ),
+        yield kit.panel(
+            "Recovery sets in as predicted, m by m", "measurements m", "share recovered", *curves
+        )
+        yield kit.panel(
+            "The threshold",
+            "s/n",
+            "m/n",
+            *by_program,
+            kit.rival_curve(rho, 2 * rho * np.log(1 / rho), "2ρ log(1/ρ)"),
+            ylim=(0, 1.05),
+        )
+        yield kit.panel(
+            "Digits, sorted by prediction", "image", "measurements of 64 pixels", *of_digits
         )
 
 

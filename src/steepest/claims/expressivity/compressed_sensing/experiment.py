@@ -1,16 +1,16 @@
 """Recovery of signals by least ℓ1 norm: linear programs, and the first number of measurements that suffices."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from steepest import kit
-from steepest.kit.points import Arrays, equal
+from steepest.kit.points import equal
 from steepest.linalg import sequential
 from steepest.programs import l1_intrinsic_volumes, recovery_probability
 
@@ -158,10 +158,11 @@ class CompressedSensingPoint(kit.Point):
         "Each draw has a new signal and new normal measurements. The predicted probability has no fitted number.",
     )
 
-    def hypotheses(self, setting: Any) -> list[kit.Hypothesis]:
-        return [sparse(self.sparsities, self.size), fewer(self.measurements, self.size)]
+    def hypotheses(self, setting):
+        yield sparse(self.sparsities, self.size)
+        yield fewer(self.measurements, self.size)
 
-    def predict(self, setting: Any) -> kit.Prediction:
+    def predict(self, setting):
         within = 1 <= self.sparsities <= self.size and self.measurements <= self.size
         if not within:
             return kit.Prediction(success=1.0)
@@ -169,7 +170,7 @@ class CompressedSensingPoint(kit.Point):
             success=of_signals(self.size, self.sparsities).success[self.measurements]
         )
 
-    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         shape = jax.ShapeDtypeStruct((self.draws,), jnp.zeros(()).dtype)
         solve = lambda words, nonzero, m: share_recovered(
             words, self.size, nonzero, m, self.draws
@@ -184,21 +185,19 @@ class CompressedSensingPoint(kit.Point):
         )
         return {"success": success}
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
+    def judge(self, predicted, observed):
         share = observed["success"]
         chance = float(predicted["success"])
         # three standard deviations of a share, and one trial and a half, which is what is rare where these are small
         margin = 3 * np.sqrt(max(chance * (1 - chance), 0) / len(share)) + 1.5 / len(share)
-        return [
-            equal(
-                "success",
-                predicted["success"],
-                share.mean(),
-                margin,
-                absolute=True,
-                label="share of draws that are recovered",
-            )
-        ]
+        yield equal(
+            "success",
+            predicted["success"],
+            share.mean(),
+            margin,
+            absolute=True,
+            label="share of draws that are recovered",
+        )
 
 
 def sparse(nonzero: int, n: int) -> kit.Hypothesis:

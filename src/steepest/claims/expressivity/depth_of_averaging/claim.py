@@ -7,11 +7,9 @@ seen the graph, and the class by one factor a round for ever. So dense graphs ar
 late. A sum of all rounds also takes away what late rounds have in common, which is no class at all.
 """
 
-from collections.abc import Mapping
 from typing import Annotated, NamedTuple
 
 import numpy as np
-import xarray
 from scipy.special import ndtr
 
 from steepest import kit
@@ -129,7 +127,7 @@ class DepthOfAveraging(kit.Claim[Setting]):
         """Return what graphs are called."""
         return (*(f"degree {degree:g}" for degree in self.degrees), RING)
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {"graph": self.names, "k": tuple(range(ROUNDS + 1))}
 
     def check_fields(self) -> None:
@@ -142,17 +140,17 @@ class DepthOfAveraging(kit.Claim[Setting]):
                 f"degrees must be below half of the nodes, got {max(self.degrees):g} and {self.nodes}"
             )
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
         blocks = [two_blocks(self.nodes, degree, self.across, rng) for degree in self.degrees]
         graphs, classes = map(np.stack, zip(*blocks, ring_of_arcs(self.nodes), strict=True))
         return Setting(graphs, classes, rng.permuted(classes, axis=1))
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         normal = float(self.noise == "normal")
-        return [kit.assume("whether the noise is normal", normal, "==", 1, "choose --noise normal")]
+        yield kit.assume("whether the noise is normal", normal, "==", 1, "choose --noise normal")
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         laws = self.laws(setting)
         single = np.stack([chances(law) for law in laws])
         together = np.array([chance_of(law, least_squares(law)) for law in laws])
@@ -168,7 +166,7 @@ class DepthOfAveraging(kit.Claim[Setting]):
         pairs = zip(setting.graphs, setting.classes, strict=True)
         return [averages(graph, classes, self.strength, ROUNDS) for graph, classes in pairs]
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         single, together = self.look(setting.graphs, setting.classes, self.noise, rng)
         blind, blind_together = self.look(setting.graphs, setting.shuffled, self.noise, rng)
@@ -202,7 +200,7 @@ class DepthOfAveraging(kit.Claim[Setting]):
         single, together = zip(*shares, strict=True)
         return np.stack(single, 1), np.stack(together, 1)
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return the best number of rounds in each group of draws, and what all rounds gain over the best one."""
         best = seen.accuracy.mean("seed").argmax("k")
         return {
@@ -210,42 +208,40 @@ class DepthOfAveraging(kit.Claim[Setting]):
             "gain": seen.together - seen.accuracy.isel(k=best).drop_vars("k"),
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "accuracy",
-                law.accuracy,
-                seen.accuracy,
-                0.025,  # the interval takes 0.012 after many rounds, when nodes err together
-                absolute=True,
-                label="share of nodes that are told after k rounds",
-            ),
-            kit.follows(
-                "best",
-                law.best,
-                seen.best,
-                1.25,  # a round more or less: where two are nearly as good, draws differ
-                absolute=True,
-                label="best number of rounds, mean over groups of draws",
-            ),
-            kit.follows(
-                "together",
-                law.together,
-                seen.together,
-                0.01,  # the interval takes 0.002
-                absolute=True,
-                label="share of nodes that all rounds together tell",
-            ),
-            kit.follows(
-                "gain",
-                law.gain,
-                seen.gain,
-                0.25,  # the interval takes 0.1 on the sparsest graph
-                label="more of them than the best single number of rounds tells",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "accuracy",
+            law.accuracy,
+            seen.accuracy,
+            0.025,  # the interval takes 0.012 after many rounds, when nodes err together
+            absolute=True,
+            label="share of nodes that are told after k rounds",
+        )
+        yield kit.follows(
+            "best",
+            law.best,
+            seen.best,
+            1.25,  # a round more or less: where two are nearly as good, draws differ
+            absolute=True,
+            label="best number of rounds, mean over groups of draws",
+        )
+        yield kit.follows(
+            "together",
+            law.together,
+            seen.together,
+            0.01,  # the interval takes 0.002
+            absolute=True,
+            label="share of nodes that all rounds together tell",
+        )
+        yield kit.follows(
+            "gain",
+            law.gain,
+            seen.gain,
+            0.25,  # the interval takes 0.1 on the sparsest graph
+            label="more of them than the best single number of rounds tells",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         laws = self.laws(setting)
         quiet = [self.strength / np.sqrt(np.einsum("zkk->kz", of.noise)) for of in laws]
         degrees = np.array([*self.degrees, 4.0])
@@ -255,93 +251,80 @@ class DepthOfAveraging(kit.Claim[Setting]):
         tree = self.strength * growth[:, None] ** np.arange(ROUNDS + 1)
         of_each_node = np.array([chance_of_each(of) for of in laws])
         singles = law.accuracy.max("k")
-        return [
-            kit.rival(
-                "deeper",
-                "each round averages more noise away",
-                label="the class does not fade",
-                accuracy=("graph k", np.stack([ndtr(values).mean(1) for values in quiet])),
-                best=("graph", np.full(len(laws), ROUNDS)),
-            ),
-            kit.rival(
-                "tree",
-                "walks do not return: noise falls by the root of the degree each round",
-                label="Φ(μ/σ · (λ√(d + 1))^k)",
-                accuracy=("graph k", ndtr(tree)),
-            ),
-            kit.rival(
-                "two",
-                "the talk: two layers do better than more",
-                label="two rounds are best",
-                best=("graph", np.full(len(laws), 2)),
-            ),
-            kit.rival(
-                "best_single",
-                "the readout learns which depth works best",
-                label="all rounds are as good as the best one",
-                together=singles,
-            ),
-            kit.rival(
-                "own_weights",
-                "weights could be each node's own",
-                label="Φ(√(vᵀC⁻¹v)) with all rounds",
-                together=("graph", of_each_node),
-                gain=("graph", of_each_node - singles.values),
-            ),
-        ]
+        yield kit.rival(
+            "the class does not fade",
+            "each round averages more noise away",
+            accuracy=("graph k", np.stack([ndtr(values).mean(1) for values in quiet])),
+            best=("graph", np.full(len(laws), ROUNDS)),
+        )
+        yield kit.rival(
+            "Φ(μ/σ · (λ√(d + 1))^k)",
+            "walks do not return: noise falls by the root of the degree each round",
+            id="tree",
+            accuracy=("graph k", ndtr(tree)),
+        )
+        yield kit.rival(
+            "two rounds are best",
+            "the talk: two layers do better than more",
+            best=("graph", np.full(len(laws), 2)),
+        )
+        yield kit.rival(
+            "all rounds are as good as the best one",
+            "the readout learns which depth works best",
+            together=singles,
+        )
+        yield kit.rival(
+            "Φ(√(vᵀC⁻¹v)) with all rounds",
+            "weights could be each node's own",
+            together=("graph", of_each_node),
+            gain=("graph", of_each_node - singles.values),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "shuffled",
-                "neighbours say nothing of a class",
-                label="classes in random order on the same graphs",
-                accuracy=seen.blind,
-                together=seen.blind_together,
-            ),
-            kit.control(
-                "cauchy",
-                "means of such noise are as large as one of it",
-                label="noise of Cauchy's law",
-                accuracy=seen.heavy,
-                together=seen.heavy_together,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "classes in random order on the same graphs",
+            "neighbours say nothing of a class",
+            accuracy=seen.blind,
+            together=seen.blind_together,
+        )
+        yield kit.control(
+            "noise of Cauchy's law",
+            "means of such noise are as large as one of it",
+            id="cauchy",
+            accuracy=seen.heavy,
+            together=seen.heavy_together,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         places = np.arange(len(self.names))
         densest = len(self.degrees) - 1
         wrong = (
             {"no returns": rivals["tree"].accuracy.isel(graph=densest, drop=True)} if rivals else {}
         )
-        return (
-            kit.curves(
-                "Dense graphs are best read soon, rings late",
-                law.accuracy,
-                seen.accuracy,
-                over="k",
-                by="graph",
-                x="rounds of averaging k",
-                y="nodes that are told",
-                rivals=wrong,
-                ylim=(0.5, 1),
+        yield kit.curves(
+            "Dense graphs are best read soon, rings late",
+            law.accuracy,
+            seen.accuracy,
+            over="k",
+            by="graph",
+            x="rounds of averaging k",
+            y="nodes that are told",
+            rivals=wrong,
+            ylim=(0.5, 1),
+        )
+        yield kit.panel(
+            "All rounds together tell more than the best one",
+            "graph: " + ", ".join(self.names),
+            "nodes that are told",
+            kit.observed_curve(places, seen.together.mean("seed"), "all rounds", kind="points"),
+            kit.predicted_curve(places, law.together.values, "theory"),
+            kit.observed_curve(
+                places,
+                seen.accuracy.mean("seed").max("k"),
+                "best number of rounds",
+                kind="points",
+                shade=0.8,
             ),
-            kit.panel(
-                "All rounds together tell more than the best one",
-                "graph: " + ", ".join(self.names),
-                "nodes that are told",
-                kit.observed_curve(places, seen.together.mean("seed"), "all rounds", kind="points"),
-                kit.predicted_curve(places, law.together.values, "theory"),
-                kit.observed_curve(
-                    places,
-                    seen.accuracy.mean("seed").max("k"),
-                    "best number of rounds",
-                    kind="points",
-                    shade=0.8,
-                ),
-                kit.predicted_curve(places, law.accuracy.max("k").values),
-                ylim=(0.5, 1),
-            ),
+            kit.predicted_curve(places, law.accuracy.max("k").values),
+            ylim=(0.5, 1),
         )

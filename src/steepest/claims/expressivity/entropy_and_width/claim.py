@@ -7,7 +7,6 @@ random map keeps up to a factor. The proof extends Lipschitz maps with the same 
 Hilbert spaces; from the largest coordinate's norm to d dimensions it may take √(2d/(d + 1)) times as much.
 """
 
-from collections.abc import Mapping
 from math import ceil, log
 from typing import Annotated, NamedTuple
 
@@ -207,7 +206,7 @@ class EntropyAndWidth(kit.Claim[Setting]):
         """Return the numbers n of bits."""
         return np.arange(4, self.bits + 1)
 
-    def axes(self) -> dict[str, tuple]:
+    def axes(self):
         return {
             "points": self.points,
             "dimension": self.dimensions,
@@ -217,7 +216,7 @@ class EntropyAndWidth(kit.Claim[Setting]):
             "target": TARGETS,
         }
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
         axes = 2.0 ** -np.arange(1, AXES + 1)
         pixels = np.asarray(digits().x)
@@ -234,37 +233,35 @@ class EntropyAndWidth(kit.Claim[Setting]):
             ),
         )
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         untrained = "networks are then not trained"
-        return [
-            kit.assume("steps", self.steps, ">=", 1000, untrained),
-            kit.assume(
-                "shorter semi-axis",
-                self.short,
-                between=(0.45, 0.65),
-                note="flatter ellipses take longer to learn, and rounder ones end elsewhere",
-            ),
-            kit.assume("step size", self.lr, between=(0.002, 0.03), note=untrained),
-            kit.assume(
-                "codes that are continuous",
-                float(self.continuous),
-                "==",
-                1,
-                "cells in an order are a number too",
-            ),
-            kit.assume(
-                "smallest m of the projections",
-                min(self.dimensions),
-                ">=",
-                64,
-                "extremes of fewer spread",
-            ),
-            kit.assume(
-                "smallest k", min(self.points), ">=", 16, "the law is of extremes of many pairs"
-            ),
-        ]
+        yield kit.assume("steps", self.steps, ">=", 1000, untrained)
+        yield kit.assume(
+            "shorter semi-axis",
+            self.short,
+            between=(0.45, 0.65),
+            note="flatter ellipses take longer to learn, and rounder ones end elsewhere",
+        )
+        yield kit.assume("step size", self.lr, between=(0.002, 0.03), note=untrained)
+        yield kit.assume(
+            "codes that are continuous",
+            float(self.continuous),
+            "==",
+            1,
+            "cells in an order are a number too",
+        )
+        yield kit.assume(
+            "smallest m of the projections",
+            min(self.dimensions),
+            ">=",
+            64,
+            "extremes of fewer spread",
+        )
+        yield kit.assume(
+            "smallest k", min(self.points), ">=", 16, "the law is of extremes of many pairs"
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         stretch = np.array(
             [[projection_distortion(k, m) for m in self.dimensions] for k in self.points]
         )
@@ -287,7 +284,7 @@ class EntropyAndWidth(kit.Claim[Setting]):
             other_norm=("target", [np.sqrt(2 * d / (d + 1)) for d in TARGETS]),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         for_maps, for_networks = jax.random.split(key)
         rng = kit.numpy_generator(for_maps)
         several = lambda x, m: [stretches(x, m, rng) for _ in range(self.draws)]
@@ -338,67 +335,65 @@ class EntropyAndWidth(kit.Claim[Setting]):
         radii = [farthest_points(cloud, 2**self.bits).radii for cloud in clouds]
         return np.array(radii)[:, 2**self.counted - 1].T
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return the largest error of each network, and its mean error over the projection's."""
         typical = (seen.errors**2).mean("angle") ** 0.5
         return {"largest": seen.errors.max("angle", skipna=False), "typical": typical / law.error}
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.at_least(
-                "worst",
-                0.997 * law.worst,  # points at which it is read are 0.3 % of the longer axis apart
-                seen.largest.min(["power", "start"]),
-                label="autoencoders: largest error of each, the least of them",
-            ),
+    def judge(self, law, seen):
+        yield kit.at_least(
+            "worst",
+            0.997 * law.worst,  # points at which it is read are 0.3 % of the longer axis apart
+            seen.largest.min(["power", "start"]),
+            label="autoencoders: largest error of each, the least of them",
+        )
+        yield kit.agrees(
+            "best",
+            abs(seen.largest.sel(power=8).min("start") / law.worst - 1),
+            0.05,  # trained, not optimal: one or two per cent above
+            label="autoencoders of error⁸: largest error of the best, from a₂",
+        )
+        yield kit.follows(
+            "entropy",
+            law.entropy,
+            seen.radii,
+            # a greedy covering is at most twice as wide as the best; how far the bound is below that is not known
+            (1.0, 2.0),
+            over="bits",
+            label="a_i = 2^(−i): radius of greedy coverings, from the bound of ε_n to twice",
+        )
+        yield kit.at_most(
+            "typical",
+            0.5,
+            seen.typical.sel(power=2).min("start"),
+            label="best network of error²: mean error over the projection's, root mean square",
+        )
+        yield from self.judge_stretches(law, seen)
+        yield from self.judge_extensions(law, seen)
+        yield kit.agrees(
+            "constant",
+            abs(seen.constant / law.constant - 1),
+            0.01,
+            label="covering radius of the ball in space by 4 balls, from √8/3",
+        )
+        yield kit.idle(
             kit.agrees(
-                "best",
-                abs(seen.largest.sel(power=8).min("start") / law.worst - 1),
-                0.05,  # trained, not optimal: one or two per cent above
-                label="autoencoders of error⁸: largest error of the best, from a₂",
-            ),
-            kit.follows(
-                "entropy",
-                law.entropy,
-                seen.radii,
-                # a greedy covering is at most twice as wide as the best; how far the bound is below that is not known
-                (1.0, 2.0),
-                over="bits",
-                label="a_i = 2^(−i): radius of greedy coverings, from the bound of ε_n to twice",
-            ),
-            kit.at_most(
-                "typical",
-                0.5,
-                seen.typical.sel(power=2).min("start"),
-                label="best network of error²: mean error over the projection's, root mean square",
-            ),
-            *self.judge_stretches(law, seen),
-            *self.judge_extensions(law, seen),
-            kit.agrees(
-                "constant",
-                abs(seen.constant / law.constant - 1),
+                "linear",
+                abs(seen.linear.max() / law.linear - 1),
                 0.01,
-                label="covering radius of the ball in space by 4 balls, from √8/3",
+                label="linear maps of norm one: shortest image of 4096 unit vectors, from √(m/k)",
             ),
-            kit.idle(
-                kit.agrees(
-                    "linear",
-                    abs(seen.linear.max() / law.linear - 1),
-                    0.01,
-                    label="linear maps of norm one: shortest image of 4096 unit vectors, from √(m/k)",
-                ),
-                "a harmonic frame attains √(m/k), and no map of norm one and rank m goes above it",
+            "a harmonic frame attains √(m/k), and no map of norm one and rank m goes above it",
+        )
+        yield kit.idle(
+            kit.at_most(
+                "packing",
+                law.packing,
+                seen.packings.max(),
+                label="maximal packings by balls of radius 2δ: covering radius over δ",
             ),
-            kit.idle(
-                kit.at_most(
-                    "packing",
-                    law.packing,
-                    seen.packings.max(),
-                    label="maximal packings by balls of radius 2δ: covering radius over δ",
-                ),
-                "a point farther off would be another centre",
-            ),
-        ]
+            "a point farther off would be another centre",
+        )
 
     def judge_stretches(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
         """Judge how far random projections shorten and lengthen distances."""
@@ -464,123 +459,98 @@ class EntropyAndWidth(kit.Claim[Setting]):
             ),
         ]
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         leading = (8 * np.log(law.points) / law.dimension) ** 0.5
         # extremes of k pairs, as if each point had one partner
         partners = [ceil((2 * k) ** 0.5) for k in self.points]
         fewer = np.array([[projection_distortion(k, m) for m in self.dimensions] for k in partners])
-        return [
-            kit.rival(
-                "neural_codes",
-                "curves of one number can pass near every point",
-                label="a neural code halves the largest error",
-                worst=law.worst / 2,
-            ),
-            kit.rival(
-                "equivalent",
-                "as printed in the notes",
-                label="ε_n and δ_n are equivalent",
-                entropy=2.0 ** -(law.bits + 1.0),
-            ),
-            kit.rival(
-                "leading_order",
-                "it is the lemma's own constant",
-                label="squared stretches 1 ± √(8 ln k/m)",
-                low=(1 - leading).clip(min=0.01) ** 0.5,
-                high=(1 + leading) ** 0.5,
-            ),
-            kit.rival(
-                "points_for_pairs",
-                "there are k points",
-                label="extremes of k numbers, not of k²/2",
-                low=("points dimension", fewer[..., 0]),
-                high=("points dimension", fewer[..., 1]),
-            ),
-            kit.rival(
-                "linear_lemma",
-                "as printed in the notes",
-                label="a linear map of norm one into 32n dimensions keeps half",
-                linear=0.5,
-            ),
-            kit.rival(
-                "printed_packing",
-                "as printed in the notes",
-                label="a maximal packing by balls of radius 2δ covers by balls of radius δ",
-                packing=1.0,
-            ),
-            *self.rivals_of_extensions(law),
-            kit.rival(
-                "no_constant",
-                "a number is worth a bit at least",
-                label="δ_n ≤ ε_n",
-                constant=1.0,
-            ),
-        ]
+        yield kit.rival(
+            "a neural code halves the largest error",
+            "curves of one number can pass near every point",
+            worst=law.worst / 2,
+        )
+        yield kit.rival(
+            "ε_n and δ_n are equivalent",
+            "as printed in the notes",
+            id="equivalent",
+            entropy=2.0 ** -(law.bits + 1.0),
+        )
+        yield kit.rival(
+            "squared stretches 1 ± √(8 ln k/m)",
+            "it is the lemma's own constant",
+            id="leading_order",
+            low=(1 - leading).clip(min=0.01) ** 0.5,
+            high=(1 + leading) ** 0.5,
+        )
+        yield kit.rival(
+            "extremes of k numbers, not of k²/2",
+            "there are k points",
+            low=("points dimension", fewer[..., 0]),
+            high=("points dimension", fewer[..., 1]),
+        )
+        yield kit.rival(
+            "a linear map of norm one into 32n dimensions keeps half",
+            "as printed in the notes",
+            linear=0.5,
+        )
+        yield kit.rival(
+            "a maximal packing by balls of radius 2δ covers by balls of radius δ",
+            "as printed in the notes",
+            packing=1.0,
+        )
+        yield from self.rivals_of_extensions(law)
+        yield kit.rival("δ_n ≤ ε_n", "a number is worth a bit at least", constant=1.0)
 
     def rivals_of_extensions(self, law: xarray.Dataset) -> list[kit.Rival]:
         """Return wrong theories of the constants with which Lipschitz maps extend."""
         return [
             kit.rival(
-                "any_norm",
+                "Lipschitz maps extend with the same constant in any norm",
                 "as the notes use it",
-                label="Lipschitz maps extend with the same constant in any norm",
                 other_norm=1.0,
             ),
             kit.rival(
-                "cube_and_ball",
+                "constant of extension √d from the norm of the largest coordinate",
                 "norms of the cube and of the ball differ by that factor",
-                label="constant of extension √d from the norm of the largest coordinate",
                 other_norm=law.target**0.5,
             ),
             kit.rival(
-                "coordinates",
+                "constant of extension √d between Euclidean spaces, d = 3",
                 "each coordinate extends by itself, as numbers do",
-                label="constant of extension √d between Euclidean spaces, d = 3",
                 same_constant=3**0.5,
             ),
         ]
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "cells",
-                "its code jumps",
-                label=f"the nearest of {CELLS} points, numbered",
-                errors=seen.quantized.broadcast_like(seen.errors),
-            ),
-            kit.control(
-                "other_power",
-                "each loss is small elsewhere",
-                label="networks of error⁸ in place of error², and the reverse",
-                errors=seen.errors.copy(data=seen.errors.values[::-1]),
-            ),
-            kit.control(
-                "slower",
-                "its bits buy another error",
-                label="an ellipsoid with a_i = 1/2i",
-                radii=seen.radii_of_slower,
-            ),
-            kit.control(
-                "few_dimensions",
-                "the constant may be less than 32 ln 2, not 4",
-                label="2^n points in 4n dimensions",
-                kept=seen.kept_by_few,
-            ),
-            kit.control(
-                "largest_coordinate",
-                "it is no Hilbert space's",
-                label="maps from the norm of the largest coordinate",
-                extension=seen.extension_of_largest,
-            ),
-            kit.control(
-                "euclidean_corners",
-                "in a Hilbert space maps extend",
-                label="corners of a cube in the Euclidean norm",
-                corners_of_largest=seen.corners,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            f"the nearest of {CELLS} points, numbered",
+            "its code jumps",
+            id="cells",
+            errors=seen.quantized.broadcast_like(seen.errors),
+        )
+        yield kit.control(
+            "networks of error⁸ in place of error², and the reverse",
+            "each loss is small elsewhere",
+            errors=seen.errors.copy(data=seen.errors.values[::-1]),
+        )
+        yield kit.control(
+            "an ellipsoid with a_i = 1/2i", "its bits buy another error", radii=seen.radii_of_slower
+        )
+        yield kit.control(
+            "2^n points in 4n dimensions",
+            "the constant may be less than 32 ln 2, not 4",
+            kept=seen.kept_by_few,
+        )
+        yield kit.control(
+            "maps from the norm of the largest coordinate",
+            "it is no Hilbert space's",
+            extension=seen.extension_of_largest,
+        )
+        yield kit.control(
+            "corners of a cube in the Euclidean norm",
+            "in a Hilbert space maps extend",
+            corners_of_largest=seen.corners,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         return panels_of_codes(self.short, law, seen, rivals)

@@ -1,9 +1,8 @@
 """Projections of points, coverings and packings, and autoencoders; one point of the diagram of projections."""
 
 import itertools
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
@@ -149,11 +148,11 @@ class ProjectionPoint(kit.Point):
         "ε = ½. Below some tens of dimensions the few smallest stretches spread too much for eight draws.",
     )
 
-    def predict(self, setting: Any) -> kit.Prediction:
+    def predict(self, setting):
         low, high = projection_distortion(self.points, self.dimensions)
         return kit.Prediction(ratio=low / high)
 
-    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         return {"ratio": jax.lax.map(self.ratio, kit.keys(key, self.draws))}
 
     def ratio(self, key: kit.Key) -> jax.Array:
@@ -167,23 +166,19 @@ class ProjectionPoint(kit.Point):
         low = jnp.where(pairs, squares, jnp.inf).min()
         return jnp.sqrt(low / jnp.where(pairs, squares, 0.0).max())
 
-    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
-        return [
-            kit.assume(
-                "points", self.points, "<=", LARGEST_POINTS, "the diagram has 256 points at most"
-            )
-        ]
+    def run_conditions(self, observed):
+        yield kit.assume(
+            "points", self.points, "<=", LARGEST_POINTS, "the diagram has 256 points at most"
+        )
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
-        return [
-            equal(
-                "ratio",
-                float(predicted["ratio"]),
-                observed["ratio"],
-                0.1,
-                label="smallest / largest stretch",
-            )
-        ]
+    def judge(self, predicted, observed):
+        yield equal(
+            "ratio",
+            float(predicted["ratio"]),
+            observed["ratio"],
+            0.1,
+            label="smallest / largest stretch",
+        )
 
     def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         return {"spread": float(observed["ratio"].std())}

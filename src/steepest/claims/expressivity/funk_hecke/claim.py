@@ -6,7 +6,6 @@ neurons follow the flow, degree l of the residual therefore dies like exp(−λ_
 λ_5, … are zero: an unbiased network never learns these degrees, whichever weights train.
 """
 
-from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple
 
 import jax
@@ -151,7 +150,7 @@ class FunkHecke(kit.Claim[Setting]):
         """Return how much larger errors of means over the inputs are than at 16384."""
         return max(1.0, (16384 / self.inputs) ** 0.75)
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {
             "degree": DEGREES,
             "learned": FELT,
@@ -166,7 +165,7 @@ class FunkHecke(kit.Claim[Setting]):
                 f"{self.inputs}; lower --neurons or --inputs"
             )
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
         poles = on_sphere(rng.standard_normal((POLES, self.dimension)))
         half = on_sphere(rng.standard_normal((self.seeds, self.pairs, self.dimension)))
@@ -175,40 +174,37 @@ class FunkHecke(kit.Claim[Setting]):
         y = even / rms(even) + odd / rms(odd)
         return Setting(poles, x, y / np.sqrt(2))
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
-        return [
-            kit.assume(
-                "uneven length of the inputs' axes",
-                abs(self.stretch - 1),
-                "<=",
-                1e-9,
-                "inputs must be uniform on the sphere",
-            ),
-            kit.assume(
-                "harmonics up to degree 5 / inputs",
-                sum(harmonic_count(self.dimension, degree) for degree in DEGREES) / self.inputs,
-                "<",
-                0.1,
-                "fewer inputs do not tell degrees apart; raise --inputs",
-            ),
-            kit.assume(
-                "harmonics up to degree 4 / neurons",
-                sum(harmonic_count(self.dimension, degree) for degree in DEGREES[:5])
-                / self.neurons,
-                "<",
-                0.06,
-                "fewer neurons are not spread evenly; raise --neurons",
-            ),
-            kit.assume(
-                "harmonics of degrees 0 to 2 / width of the trained networks",
-                sum(harmonic_count(self.dimension, degree) for degree in range(3)) / self.width,
-                "<",
-                1,
-                "a network so narrow does not fit the even part; raise --width",
-            ),
-        ]
+    def hypotheses(self, setting):
+        yield kit.assume(
+            "uneven length of the inputs' axes",
+            abs(self.stretch - 1),
+            "<=",
+            1e-9,
+            "inputs must be uniform on the sphere",
+        )
+        yield kit.assume(
+            "harmonics up to degree 5 / inputs",
+            sum(harmonic_count(self.dimension, degree) for degree in DEGREES) / self.inputs,
+            "<",
+            0.1,
+            "fewer inputs do not tell degrees apart; raise --inputs",
+        )
+        yield kit.assume(
+            "harmonics up to degree 4 / neurons",
+            sum(harmonic_count(self.dimension, degree) for degree in DEGREES[:5]) / self.neurons,
+            "<",
+            0.06,
+            "fewer neurons are not spread evenly; raise --neurons",
+        )
+        yield kit.assume(
+            "harmonics of degrees 0 to 2 / width of the trained networks",
+            sum(harmonic_count(self.dimension, degree) for degree in range(3)) / self.width,
+            "<",
+            1,
+            "a network so narrow does not fit the even part; raise --width",
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         multiplier = relu_multipliers(self.dimension, DEGREES)
         floors = [odd_remainder(x, y) for x, y in zip(setting.x, setting.y, strict=True)]
         return kit.law(
@@ -219,7 +215,7 @@ class FunkHecke(kit.Claim[Setting]):
             floor=("seed", floors),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         runs = [
             look(setting.poles, rng, self.inputs, self.neurons, self.stretch)
@@ -271,26 +267,24 @@ class FunkHecke(kit.Claim[Setting]):
 
         return np.asarray(kit.compiled(run)(key, x, y))
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         last = observed["course"][:, FELT, -1]
-        return [
-            kit.assume(
-                "largest share left of degrees 0, 1, 2, 4 at the end",
-                float(np.abs(last).max()),
-                "<",
-                np.exp(-1),
-                "the times watched are too short",
-            ),
-            kit.assume(
-                "largest fall of a trained network's risk in its last tenth of steps",
-                float(observed["falling"].max()),
-                "<",
-                0.01,
-                "training has not arrived; raise --steps",
-            ),
-        ]
+        yield kit.assume(
+            "largest share left of degrees 0, 1, 2, 4 at the end",
+            float(np.abs(last).max()),
+            "<",
+            np.exp(-1),
+            "the times watched are too short",
+        )
+        yield kit.assume(
+            "largest fall of a trained network's risk in its last tenth of steps",
+            float(observed["falling"].max()),
+            "<",
+            0.01,
+            "training has not arrived; raise --steps",
+        )
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return when each degree has fallen to 1/e, what is left at the judged moments, and of degree 3 at the end."""
         courses = seen.course.transpose("seed", "degree", "time").values
         times = np.minimum(falling_times(courses), TIMES[-1])
@@ -336,43 +330,41 @@ class FunkHecke(kit.Claim[Setting]):
             ),
         ]
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            *self.judge_multipliers(law, seen),
-            kit.follows(
-                "times",
-                law.time,
-                seen.times,
-                0.05,  # 1024 evenly spread neurons learn degree 4 slower by 1 %; the interval is up to 2.5 %
-                label="time until 1/e of a degree is left",
-            ),
-            kit.follows(
-                "course",
-                law.left,
-                seen.left,
-                0.03
-                * self.coarse,  # 1 % of the time of degree 4 is 0.004, and more of the odd degrees leaks
-                absolute=True,
-                each=True,
-                label="share of every degree left",
-            ),
-            kit.follows(
-                "still",
-                law.still,
-                seen.still,
-                0.03 * self.coarse,
-                absolute=True,
-                label="share of degree 3 left when degree 4 has fallen to 1/e",
-            ),
-            kit.follows(
-                "floor",
-                law.floor,
-                seen.floor,
-                (1 - 1e-9, 1.03),  # no network is below; that training arrives is not a theorem
-                each=True,
-                label="risk of trained unbiased networks over that of the best linear odd part",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield from self.judge_multipliers(law, seen)
+        yield kit.follows(
+            "times",
+            law.time,
+            seen.times,
+            0.05,  # 1024 evenly spread neurons learn degree 4 slower by 1 %; the interval is up to 2.5 %
+            label="time until 1/e of a degree is left",
+        )
+        yield kit.follows(
+            "course",
+            law.left,
+            seen.left,
+            0.03
+            * self.coarse,  # 1 % of the time of degree 4 is 0.004, and more of the odd degrees leaks
+            absolute=True,
+            each=True,
+            label="share of every degree left",
+        )
+        yield kit.follows(
+            "still",
+            law.still,
+            seen.still,
+            0.03 * self.coarse,
+            absolute=True,
+            label="share of degree 3 left when degree 4 has fallen to 1/e",
+        )
+        yield kit.follows(
+            "floor",
+            law.floor,
+            seen.floor,
+            (1 - 1e-9, 1.03),  # no network is below; that training arrives is not a theorem
+            each=True,
+            label="risk of trained unbiased networks over that of the best linear odd part",
+        )
 
     def rivals_of_multipliers(self, law: xarray.Dataset) -> list[kit.Rival]:
         """Return other multipliers, and other rates of learning."""
@@ -397,120 +389,98 @@ class FunkHecke(kit.Claim[Setting]):
         circle[1] = 1e-9  # zero, to which there is no ratio
         return [
             kit.rival(
-                "gaussian",
+                "Hermite coefficients in place of the sphere's",
                 "in high dimension ⟨w, x⟩ is nearly Gaussian",
-                label="Hermite coefficients in place of the sphere's",
+                id="gaussian",
                 multiplier=of_degree(gaussian),
                 **rates(gaussian**2),
             ),
             kit.rival(
-                "great_circle",
+                "Funk's own multipliers, the mean over a great circle",
                 "“in particular the Funk transform”",
-                label="Funk's own multipliers, the mean over a great circle",
                 multiplier=of_degree(circle),
             ),
             kit.rival(
-                "all_degrees",
+                "odd degrees are felt as much as their neighbours",
                 "a ReLU is no polynomial, so that no degree is missing",
-                label="odd degrees are felt as much as their neighbours",
                 multiplier=of_degree(smooth),
                 left=(("degree", "moment"), _left(smooth**2)),
             ),
             kit.rival(
-                "first_power",
+                "degree l dies like exp(−|λ_l| t)",
                 "the gradient is multiplied by λ once",
-                label="degree l dies like exp(−|λ_l| t)",
                 **rates(np.abs(multiplier)),
             ),
             kit.rival(
-                "multiplicity",
+                "degrees of many harmonics are learned faster, by √N_l",
                 "there are N_l harmonics of a degree to learn from",
-                label="degrees of many harmonics are learned faster, by √N_l",
                 **rates(multiplier**2 * np.sqrt(count)),
             ),
         ]
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
-        return [
-            *self.rivals_of_multipliers(law),
-            kit.rival(
-                "forgotten",
-                "the best polynomial of degree k is learned, degree by degree",
-                label="degree 3 is learned before degree 4",
-                still=0.0,
-            ),
-            kit.rival(
-                "best_cubic",
-                "“error close to the best degree k polynomial”",
-                label="training finds the odd part too",
-                floor=0.01,
-            ),
-            kit.rival(
-                "tenth",
-                "hidden weights turn, so that gates of pairs ±x need not be opposite",
-                label="training finds a tenth of the odd part",
-                floor=0.9 * law.floor,
-            ),
-        ]
+    def rivals(self, setting, law):
+        yield from self.rivals_of_multipliers(law)
+        yield kit.rival(
+            "degree 3 is learned before degree 4",
+            "the best polynomial of degree k is learned, degree by degree",
+            still=0.0,
+        )
+        yield kit.rival(
+            "training finds the odd part too",
+            "“error close to the best degree k polynomial”",
+            floor=0.01,
+        )
+        yield kit.rival(
+            "training finds a tenth of the odd part",
+            "hidden weights turn, so that gates of pairs ±x need not be opposite",
+            id="tenth",
+            floor=0.9 * law.floor,
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         names = ("outer", "inner", "mixed")
         of = lambda array: {name: array.isel(quantity=i) for i, name in enumerate(names)}
-        return [
-            kit.control(
-                "biases",
-                "with biases the odd degrees are there",
-                label="neurons with biases",
-                **of(seen.biased),
-                course=seen.biased_course,
-                floor=seen.biased_floor,
-            ),
-            kit.control(
-                "uneven",
-                "harmonics of different degrees are then not orthogonal",
-                label="inputs of which one axis is twice as long",
-                **of(seen.uneven),
-            ),
-        ]
+        yield kit.control(
+            "neurons with biases",
+            "with biases the odd degrees are there",
+            **of(seen.biased),
+            course=seen.biased_course,
+            floor=seen.biased_floor,
+        )
+        yield kit.control(
+            "inputs of which one axis is twice as long",
+            "harmonics of different degrees are then not orthogonal",
+            id="uneven",
+            **of(seen.uneven),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         multiplier = law.multiplier.values
         felt = list(FELT)
         at_neuron = np.sort(seen.at_neuron[0].values)
         at_output = seen.at_output[0].values[np.argsort(seen.at_neuron[0].values)]
         sizes = lambda values: np.abs(values.sel(degree=felt))
         wrong = {name: rivals[name].multiplier for name in ("gaussian",) if name in rivals}
-        return (
-            kit.panel(
-                "What a neuron feels of degree 2",
-                "the residual where the neuron looks, Y(w)",
-                "− gradient of its output weight",
-                kit.observed_curve(at_neuron, at_output, "neurons", kind="points"),
-                kit.predicted_curve(at_neuron, multiplier[2] * at_neuron, "λ₂ Y(w)"),
-            ),
-            kit.panel(
-                "The numbers λ",
-                "degree l",
-                "|λ|",
-                kit.observed_curve(DEGREES, np.abs(seen.outer), "output weights", kind="points"),
-                kit.observed_curve(
-                    DEGREES[1:],
-                    np.abs(seen.inner)[:, 1:],
-                    "hidden weights",
-                    kind="points",
-                    shade=0.6,
-                ),
-                kit.predicted_curve(felt, sizes(law.multiplier), "theory; 3, 5: zero"),
-                *(
-                    kit.rival_curve(felt, sizes(wrong_law), name)
-                    for name, wrong_law in wrong.items()
-                ),
-                log="y",
-            ),
-            self.course_panel(law, seen),
+        yield kit.panel(
+            "What a neuron feels of degree 2",
+            "the residual where the neuron looks, Y(w)",
+            "− gradient of its output weight",
+            kit.observed_curve(at_neuron, at_output, "neurons", kind="points"),
+            kit.predicted_curve(at_neuron, multiplier[2] * at_neuron, "λ₂ Y(w)"),
         )
+        yield kit.panel(
+            "The numbers λ",
+            "degree l",
+            "|λ|",
+            kit.observed_curve(DEGREES, np.abs(seen.outer), "output weights", kind="points"),
+            kit.observed_curve(
+                DEGREES[1:], np.abs(seen.inner)[:, 1:], "hidden weights", kind="points", shade=0.6
+            ),
+            kit.predicted_curve(felt, sizes(law.multiplier), "theory; 3, 5: zero"),
+            *(kit.rival_curve(felt, sizes(wrong_law), name) for name, wrong_law in wrong.items()),
+            log="y",
+        )
+        yield self.course_panel(law, seen)
 
     def course_panel(self, law: xarray.Dataset, seen: xarray.Dataset) -> kit.Panel:
         """Draw what is left of each degree over time."""

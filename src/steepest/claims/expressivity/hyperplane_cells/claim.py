@@ -5,7 +5,7 @@ Normal weights and biases are in general position almost surely, and then the co
 average; C(n − 1, d) of them are bounded. Without biases all hyperplanes meet in the origin and there are fewer cells.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from math import comb, factorial
 from typing import Any, NamedTuple
 
@@ -13,7 +13,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-import xarray
 
 from steepest import kit
 from steepest.claims.expressivity.hyperplane_cells.experiment import (
@@ -134,9 +133,7 @@ class HyperplaneCells(kit.Claim[Setting]):
             "of five networks on digits one diverged at one of two seeds",
         ),
     )
-    shared = {
-        "claim.HyperplaneCells.sizes": "names the arrangements",
-    }
+    shared = {"claim.HyperplaneCells.sizes": "names the arrangements"}
     tiny = {
         "planes": (6, 5, 5, 4, 3),
         "dimensions": (2, 3, 4, 4, 5),
@@ -159,7 +156,7 @@ class HyperplaneCells(kit.Claim[Setting]):
         """Return n and d of each arrangement."""
         return list(zip(self.planes, self.dimensions, strict=True))
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         names = [f"n = {n}, d = {d}" for n, d in self.sizes]
         # two arrangements of one size are told apart by their place
         return {"size": tuple(f"{name} ({i})" for i, name in enumerate(names, 1))}
@@ -183,7 +180,7 @@ class HyperplaneCells(kit.Claim[Setting]):
                 f"--components must be at most 61, beyond which digits do not vary, got {self.components}"
             )
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         for_planes, for_images, for_start = jax.random.split(key, 3)
         rng = kit.numpy_generator(for_planes)
         arrangements = []
@@ -204,23 +201,21 @@ class HyperplaneCells(kit.Claim[Setting]):
         x = scores[chosen] / scores.std()
         return Setting(arrangements, x, np.asarray(data.y)[chosen], tuple(start))
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         least = min(
             general_position(w, b)
             for normals, offsets, _ in setting.arrangements
             for w, b in zip(normals, offsets, strict=True)
         )
-        return [
-            kit.assume(
-                "least singular value of d normals, or of d + 1 hyperplanes",
-                least,
-                ">",
-                0,
-                "the hyperplanes are not in general position: some are parallel, or too many meet",
-            )
-        ]
+        yield kit.assume(
+            "least singular value of d normals, or of d + 1 hyperplanes",
+            least,
+            ">",
+            0,
+            "the hyperplanes are not in general position: some are parallel, or too many meet",
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         groups = [tuple(np.bincount(np.arange(n) // TOGETHER)) for n in self.planes]
         over_sizes = lambda count: ("size", [float(count(n, d)) for n, d in self.sizes])
         together = [
@@ -236,7 +231,7 @@ class HyperplaneCells(kit.Claim[Setting]):
             digits=float(cell_count(self.width, self.components)),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         counts = [
             [count_cells(*lanes) for lanes in zip(*arrangement, strict=True)]
             for arrangement in setting.arrangements
@@ -275,7 +270,7 @@ class HyperplaneCells(kit.Claim[Setting]):
 
         return jax.vmap(one)(start)
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         stayed = kit.assume(
             "share of networks whose descent on digits stayed finite",
             (observed["digits"] > 0).mean(),
@@ -296,7 +291,7 @@ class HyperplaneCells(kit.Claim[Setting]):
             ),
         ]
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         labels = {
             "cells": ("cells", "cells of n hyperplanes"),
             "pieces": ("cells", "linear pieces of shallow networks"),
@@ -317,7 +312,7 @@ class HyperplaneCells(kit.Claim[Setting]):
             for name, (of, label) in labels.items()
         ]
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         sizes = self.sizes
         of_digits = (self.width, self.components)
         reach = [
@@ -351,54 +346,41 @@ class HyperplaneCells(kit.Claim[Setting]):
         def counting(id: str, why: str, label: str, count: Callable[[int, int], Any]) -> kit.Rival:
             counts = [float(count(*size)) for size in sizes]
             return kit.rival(
-                id, why, label=label, cells=("size", counts), digits=float(count(*of_digits))
+                label, why, id=id, cells=("size", counts), digits=float(count(*of_digits))
             )
 
         general = law.cells
-        return [
-            *(counting(*rival) for rival in reach),
-            kit.rival(
-                "lowest_vertex",
-                "each cell that is bounded below has one lowest vertex",
-                label="C(n, d) bounded cells",
-                bounded=("size", [float(comb(*size)) for size in sizes]),
-            ),
-            kit.rival(
-                "always_general",
-                "Zaslavsky's formula, without its hypothesis",
-                label="Σ_{i≤d} C(n, i) whatever the position",
-                central=general,
-                parallel=general,
-                digits_start=float(law.digits),
-            ),
-        ]
+        yield from (counting(*rival) for rival in reach)
+        yield kit.rival(
+            "C(n, d) bounded cells",
+            "each cell that is bounded below has one lowest vertex",
+            bounded=("size", [float(comb(*size)) for size in sizes]),
+        )
+        yield kit.rival(
+            "Σ_{i≤d} C(n, i) whatever the position",
+            "Zaslavsky's formula, without its hypothesis",
+            central=general,
+            parallel=general,
+            digits_start=float(law.digits),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "through_origin",
-                "they all meet in one point",
-                label="hyperplanes through the origin",
-                cells=seen.central,
-            ),
-            kit.control(
-                "idle_neuron",
-                "a neuron of output weight zero bends nothing",
-                label="networks of which one output weight is zero",
-                pieces=seen.without_one,
-            ),
-            kit.control(
-                "untrained",
-                "without biases all neurons switch at the mean image",
-                label="networks on digits at the start, and the reverse",
-                digits=seen.digits_start,
-                digits_start=seen.digits,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "hyperplanes through the origin", "they all meet in one point", cells=seen.central
+        )
+        yield kit.control(
+            "networks of which one output weight is zero",
+            "a neuron of output weight zero bends nothing",
+            pieces=seen.without_one,
+        )
+        yield kit.control(
+            "networks on digits at the start, and the reverse",
+            "without biases all neurons switch at the mean image",
+            digits=seen.digits_start,
+            digits_start=seen.digits,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         most = np.arange(1, max(self.planes) + 1)
         every = sorted(set(self.dimensions))
         curves = []
@@ -427,30 +409,28 @@ class HyperplaneCells(kit.Claim[Setting]):
         index = np.arange(len(self.planes))
         seeds = np.arange(self.seeds)
         flat = np.ones(self.seeds)
-        return (
-            kit.panel("Cells of n hyperplanes", "n", "cells", *curves, log="y"),
-            kit.panel(
-                "n^d/d! is the leading term only",
-                "n",
-                "cells / (n^d/d!)",
-                *ratios,
-                kit.rival_curve(most, 0.0 * most + 1, "n^d/d! exactly"),
-                ylim=(0.5, 3),
-            ),
-            kit.panel(
-                "Of these C(n − 1, d) are bounded",
-                "size (n, d), in the order of the fields",
-                "bounded cells",
-                kit.predicted_curve(index, law.bounded, "C(n − 1, d)"),
-                kit.observed_curve(index, seen.bounded.values.T, kind="points"),
-            ),
-            kit.panel(
-                "A network on digits: training makes general position",
-                "seed",
-                f"cells of the {self.width} neurons",
-                kit.observed_curve(seeds, seen.digits_start, "at the start", kind="points"),
-                kit.observed_curve(seeds, seen.digits, "trained", kind="points", shade=0.6),
-                kit.predicted_curve(seeds, float(law.digits_start) * flat, "through the origin"),
-                kit.predicted_curve(seeds, float(law.digits) * flat, "general position", shade=0.6),
-            ),
+        yield kit.panel("Cells of n hyperplanes", "n", "cells", *curves, log="y")
+        yield kit.panel(
+            "n^d/d! is the leading term only",
+            "n",
+            "cells / (n^d/d!)",
+            *ratios,
+            kit.rival_curve(most, 0.0 * most + 1, "n^d/d! exactly"),
+            ylim=(0.5, 3),
+        )
+        yield kit.panel(
+            "Of these C(n − 1, d) are bounded",
+            "size (n, d), in the order of the fields",
+            "bounded cells",
+            kit.predicted_curve(index, law.bounded, "C(n − 1, d)"),
+            kit.observed_curve(index, seen.bounded.values.T, kind="points"),
+        )
+        yield kit.panel(
+            "A network on digits: training makes general position",
+            "seed",
+            f"cells of the {self.width} neurons",
+            kit.observed_curve(seeds, seen.digits_start, "at the start", kind="points"),
+            kit.observed_curve(seeds, seen.digits, "trained", kind="points", shade=0.6),
+            kit.predicted_curve(seeds, float(law.digits_start) * flat, "through the origin"),
+            kit.predicted_curve(seeds, float(law.digits) * flat, "general position", shade=0.6),
         )

@@ -5,7 +5,7 @@ probability P^k(x, y), whatever the weights. With ReLU it would be, did the gate
 They part where nodes differ, which moves it by a few per cent; a recursion at infinite width says how much.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
@@ -175,7 +175,7 @@ class InfluenceRandomWalk(kit.Claim[Setting]):
         """Return the places of the judged depths."""
         return np.array(self.depths) - 1
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {
             "graph": GRAPHS,
             "depth": self.depths,
@@ -192,7 +192,7 @@ class InfluenceRandomWalk(kit.Claim[Setting]):
         if self.width in self.widths:
             raise kit.UserError(f"widths are others than width, got {self.width} twice; try 32 128")
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
         adjacency = np.stack([karate_club(), random_regular(NODES, 4, rng), ring(NODES)])
         means = lazy_walk(adjacency)
@@ -210,26 +210,24 @@ class InfluenceRandomWalk(kit.Claim[Setting]):
             lazy_walk(nearest_neighbours(pixels, self.neighbours)),
         )
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         sums = setting.walks.sum(-1)
         deepest = max(self.depths)
         narrowest = min(self.widths)
-        return [
-            kit.assume(
-                "largest sum of a row of P", sums.max(), "<", 1 + 1e-9, "use --aggregate mean"
-            ),
-            kit.assume("layers over width", deepest / self.width, "<=", 0.1, "raise --width"),
-            kit.assume("layers over smallest other width", WIDTH_DEPTH / narrowest, "<=", 0.25),
-            kit.assume(
-                "largest k",
-                deepest,
-                "<=",
-                6,
-                "deeper the walk and its rivals merge, and one network's noise grows",
-            ),
-        ]
+        yield kit.assume(
+            "largest sum of a row of P", sums.max(), "<", 1 + 1e-9, "use --aggregate mean"
+        )
+        yield kit.assume("layers over width", deepest / self.width, "<=", 0.1, "raise --width")
+        yield kit.assume("layers over smallest other width", WIDTH_DEPTH / narrowest, "<=", 0.25)
+        yield kit.assume(
+            "largest k",
+            deepest,
+            "<=",
+            6,
+            "deeper the walk and its rivals merge, and one network's noise grows",
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         P = lazy_walk(setting.adjacency)
         theory = self.in_the_limit(setting, P)
         walk = self.steps(P)
@@ -252,7 +250,7 @@ class InfluenceRandomWalk(kit.Claim[Setting]):
         """Return what k steps of a walk give at the judged depths, ``(graphs, depths, n, n)``."""
         return np.stack([_powers(walk, max(self.depths) + more)[self.places + more] for walk in P])
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         count = len(GRAPHS)
         walks = np.concatenate(
             [np.repeat(setting.walks, number, axis=0) for number in (self.networks, LINEAR)]
@@ -311,7 +309,7 @@ class InfluenceRandomWalk(kit.Claim[Setting]):
 
         return kit.compiled(run)
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return how far networks are from theory and from the walk, and how much their nodes differ."""
         direction = law.theory - law.walk
         size = np.sqrt((law.walk**2).sum(ROW))
@@ -342,54 +340,52 @@ class InfluenceRandomWalk(kit.Claim[Setting]):
             "images_off": of_images / (law.images**2).sum(),
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.agrees(
-                "linear",
-                seen.linear_off,
-                1e-12,
-                label="linear networks: distance of influence and walk",
-            ),
-            kit.follows(
-                "relu",
-                0.0,
-                seen.away,
-                0.5,  # of the walk it is 1; the interval of 40 networks is up to 0.35, on the expander
-                over="graph depth",
-                absolute=True,
-                label="ReLU: squared distance of mean influence and theory / of theory and walk",
-            ),
-            kit.follows(
-                "distance",
-                seen.law_of_distance,
-                seen.distance,
-                0.35,  # layers over width is up to 0.07, and the interval 0.15 to 0.25
-                label="ReLU: distance from the walk in theory's direction, relative",
-            ),
-            kit.follows(
-                "spread",
-                law.spread,
-                seen.spread,
-                0.05,  # one network's noise adds 0.01, and the interval is 0.015
-                label="how much nodes differ in what moves them",
-            ),
-            kit.power(
-                "width_exponent",
-                law.noise,
-                seen.noise,
-                0.2,  # at width 32 what is of order 1/width adds 0.04; the interval takes another 0.1
-                over="width",
-                label="karate club: one network's distance from theory against width",
-            ),
-            kit.follows(
-                "digits",
-                0.0,
-                seen.images_off,
-                0.005,  # the interval of eight networks is 0.002
-                absolute=True,
-                label="digits: squared distance of mean influence and theory, relative",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.agrees(
+            "linear",
+            seen.linear_off,
+            1e-12,
+            label="linear networks: distance of influence and walk",
+        )
+        yield kit.follows(
+            "relu",
+            0.0,
+            seen.away,
+            0.5,  # of the walk it is 1; the interval of 40 networks is up to 0.35, on the expander
+            over="graph depth",
+            absolute=True,
+            label="ReLU: squared distance of mean influence and theory / of theory and walk",
+        )
+        yield kit.follows(
+            "distance",
+            seen.law_of_distance,
+            seen.distance,
+            0.35,  # layers over width is up to 0.07, and the interval 0.15 to 0.25
+            label="ReLU: distance from the walk in theory's direction, relative",
+        )
+        yield kit.follows(
+            "spread",
+            law.spread,
+            seen.spread,
+            0.05,  # one network's noise adds 0.01, and the interval is 0.015
+            label="how much nodes differ in what moves them",
+        )
+        yield kit.power(
+            "width_exponent",
+            law.noise,
+            seen.noise,
+            0.2,  # at width 32 what is of order 1/width adds 0.04; the interval takes another 0.1
+            over="width",
+            label="karate club: one network's distance from theory against width",
+        )
+        yield kit.follows(
+            "digits",
+            0.0,
+            seen.images_off,
+            0.005,  # the interval of eight networks is 0.002
+            absolute=True,
+            label="digits: squared distance of mean influence and theory, relative",
+        )
 
     def rivals_of_walks(self, setting: Setting) -> list[kit.Rival]:
         """Return other walks, for linear networks and ReLU ones."""
@@ -410,139 +406,113 @@ class InfluenceRandomWalk(kit.Claim[Setting]):
 
         return [
             kit.rival(
-                "no_loops",
+                "the walk that never stays",
                 "a walk that takes an edge in every step",
-                label="the walk that never stays",
                 **by(self.steps(loops / loops.sum(-1, keepdims=True))),
                 images=(("image", "digit"), image_moving[-1, self.chosen]),
             ),
             kit.rival(
-                "symmetric",
+                "symmetric normalization",
                 "it is the same on regular graphs",
-                label="symmetric normalization",
                 **by(self.steps(symmetric)),
             ),
             kit.rival(
-                "later",
-                "the readout is a step too",
-                label="k + 1 steps",
-                **by(self.steps(lazy_walk(loops), 1)),
+                "k + 1 steps", "the readout is a step too", **by(self.steps(lazy_walk(loops), 1))
             ),
             kit.rival(
-                "stationary",
+                "every node is moved by degree alone",
                 "where the walk ends",
-                label="every node is moved by degree alone",
                 **by((degrees / degrees.sum(-1, keepdims=True))[:, None, None]),
                 images=(("digit",), image_degrees / image_degrees.sum()),
             ),
         ]
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         half = lambda nodes: np.full((nodes, nodes), 0.25) + np.eye(nodes) / 4
         apart = self.in_the_limit(setting, lazy_walk(setting.adjacency), half(NODES))
         images_apart = graph_influence(
             setting.image_walk, setting.images, IMAGE_DEPTH, self.chosen, half(self.images)
         )[-1]
-        return [
-            kit.rival(
-                "walk",
-                "the gates of a unit open together at all nodes",
-                label="ReLU networks follow the walk exactly",
-                theory=law.walk,
-            ),
-            kit.rival(
-                "independent_gates",
-                "then every path is open with one probability",
-                label="the gates of a unit open independently at the nodes",
-                theory=(BY_ROW, apart),
-                spread=(BY_ROW[:2], _spread(apart)),
-                images=(("image", "digit"), images_apart),
-            ),
-            *self.rivals_of_walks(setting),
-            kit.rival(
-                "square_rate",
-                "that is how squares fall, and the bias of the mean",
-                label="one network's noise falls like 1/width",
-                noise=law.noise**2,
-            ),
-        ]
+        yield kit.rival(
+            "ReLU networks follow the walk exactly",
+            "the gates of a unit open together at all nodes",
+            id="walk",
+            theory=law.walk,
+        )
+        yield kit.rival(
+            "the gates of a unit open independently at the nodes",
+            "then every path is open with one probability",
+            theory=(BY_ROW, apart),
+            spread=(BY_ROW[:2], _spread(apart)),
+            images=(("image", "digit"), images_apart),
+        )
+        yield from self.rivals_of_walks(setting)
+        yield kit.rival(
+            "one network's noise falls like 1/width",
+            "that is how squares fall, and the bias of the mean",
+            noise=law.noise**2,
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         linear = seen.linear.isel(linear_network=0, drop=True)
         relu = seen.relu.isel(network=slice(LINEAR)).rename(network="linear_network")
-        return [
-            kit.control(
-                "linear_for_relu",
-                "no gate ever closes",
-                label="linear networks for those of ReLU",
-                relu=linear,
-            ),
-            kit.control(
-                "relu_for_linear",
-                "gates part where nodes differ",
-                label="networks of ReLU for linear ones",
-                linear=relu,
-            ),
-            kit.control(
-                "other_graphs",
-                "every graph has its own walk",
-                label="networks on another graph each",
-                relu=seen.relu.roll(graph=1),
-                images=seen.images.roll(image=1),
-            ),
-            kit.control(
-                "widths_exchanged",
-                "narrow networks are noisy",
-                label="the widest networks for the narrowest",
-                by_width=(seen.by_width.dims, seen.by_width.values[::-1]),
-            ),
-        ]
+        yield kit.control("linear networks for those of ReLU", "no gate ever closes", relu=linear)
+        yield kit.control(
+            "networks of ReLU for linear ones", "gates part where nodes differ", linear=relu
+        )
+        yield kit.control(
+            "networks on another graph each",
+            "every graph has its own walk",
+            relu=seen.relu.roll(graph=1),
+            images=seen.images.roll(image=1),
+        )
+        yield kit.control(
+            "the widest networks for the narrowest",
+            "narrow networks are noisy",
+            by_width=(seen.by_width.dims, seen.by_width.values[::-1]),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         first = {"graph": "karate", "depth": self.depths[-1], "node": 0}
         walk = law.walk.sel(first).values
         order = np.argsort(-walk, kind="stable")
         place = np.arange(1, NODES + 1)
-        return (
-            kit.panel(
-                f"Karate club: who moves member 1 in {self.depths[-1]} layers",
-                "members, in the walk's order",
-                "influence",
-                kit.observed_curve(
-                    place, seen.relu.sel(first).values[:, order], "ReLU networks", kind="points"
-                ),
-                kit.predicted_curve(place, law.theory.sel(first).values[order], "theory"),
-                kit.rival_curve(place, walk[order], "walk"),
+        yield kit.panel(
+            f"Karate club: who moves member 1 in {self.depths[-1]} layers",
+            "members, in the walk's order",
+            "influence",
+            kit.observed_curve(
+                place, seen.relu.sel(first).values[:, order], "ReLU networks", kind="points"
             ),
-            kit.curves(
-                "How far ReLU networks are from the walk",
-                seen.law_of_distance,
-                seen.distance,
-                over="depth",
-                by="graph",
-                x="layers",
-                y="distance, relative",
-            ),
-            kit.curves(
-                "Nodes become alike, on an expander soon",
-                law.spread,
-                seen.spread,
-                over="depth",
-                by="graph",
-                x="layers",
-                y="nodes' differences",
-                log="y",
-            ),
-            kit.curves(
-                "One network's noise",
-                law.noise * float((seen.noise.mean("network") / law.noise).mean()),
-                seen.noise,
-                over="width",
-                y="distance from theory",
-                log="xy",
-            ),
+            kit.predicted_curve(place, law.theory.sel(first).values[order], "theory"),
+            kit.rival_curve(place, walk[order], "walk"),
+        )
+        yield kit.curves(
+            "How far ReLU networks are from the walk",
+            seen.law_of_distance,
+            seen.distance,
+            over="depth",
+            by="graph",
+            x="layers",
+            y="distance, relative",
+        )
+        yield kit.curves(
+            "Nodes become alike, on an expander soon",
+            law.spread,
+            seen.spread,
+            over="depth",
+            by="graph",
+            x="layers",
+            y="nodes' differences",
+            log="y",
+        )
+        yield kit.curves(
+            "One network's noise",
+            law.noise * float((seen.noise.mean("network") / law.noise).mean()),
+            seen.noise,
+            over="width",
+            y="distance from theory",
+            log="xy",
         )
 
 

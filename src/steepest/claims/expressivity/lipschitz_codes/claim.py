@@ -7,12 +7,10 @@ zigzags with slopes ±1 on these cells are two lengths apart, and 2^n smaller ba
 n + 1 tents of that height it takes some f and its opposite −f for the same (Borsuk and Ulam).
 """
 
-from collections.abc import Mapping
 from typing import Annotated, NamedTuple
 
 import jax
 import numpy as np
-import xarray
 
 from steepest import kit
 from steepest.claims.expressivity.lipschitz_codes.experiment import (
@@ -110,46 +108,37 @@ class LipschitzCodes(kit.Claim[Setting]):
         "everywhere: 0.91 to 0.95 of the same worst errors, at 2n bits.",
     )
     history = (kit.Version(1, "both codes on their worst functions, zigzags, and autoencoders"),)
-    tiny = {
-        "bits": (1, 2, 4),
-        "numbers": (1, 2),
-        "functions": 4,
-        "starts": 3,
-        "steps": 200,
-    }
+    tiny = {"bits": (1, 2, 4), "numbers": (1, 2), "functions": 4, "starts": 3, "steps": 200}
     full = {"functions": 200, "starts": 10, "steps": 3000, "numbers": (1, 2, 3, 4, 5, 6)}
     out_of_scope = {"offset": 0.25}
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {"bits": self.bits, "numbers": self.numbers}
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         for_networks, for_kinks = jax.random.split(key)
         trained = networks(for_networks, self.functions, self.steps)
         rng = kit.numpy_generator(for_kinks)
         functions = np.concatenate([trained, kinked(self.functions, rng)])
         return Setting(functions + self.offset * rng.uniform(-1, 1, (len(functions), 1)))
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         functions = setting.functions
         slope = np.abs(np.diff(functions, axis=1)).max() * (functions.shape[1] - 1)
-        return [
-            kit.assume("largest slope", slope, "<=", 1 + EXACT, "the law is of slopes up to one"),
-            kit.assume(
-                "largest |f(0)|", np.abs(functions[:, 0]).max(), "<=", EXACT, "it costs bits too"
-            ),
-            kit.assume("smallest n", min(*self.bits, *self.numbers), ">=", 1),
-        ]
+        yield kit.assume("largest slope", slope, "<=", 1 + EXACT, "the law is of slopes up to one")
+        yield kit.assume(
+            "largest |f(0)|", np.abs(functions[:, 0]).max(), "<=", EXACT, "it costs bits too"
+        )
+        yield kit.assume("smallest n", min(*self.bits, *self.numbers), ">=", 1)
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         bits = np.array(self.bits)
         numbers = np.array(self.numbers)
         return kit.law(
-            bits_error=("bits", 1 / (bits + 1)),
-            numbers_error=("numbers", 1 / (2 * numbers + 1)),
+            bits_error=("bits", 1 / (bits + 1)), numbers_error=("numbers", 1 / (2 * numbers + 1))
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         for_networks, for_search = jax.random.split(key)
         shape = Shape(max(self.numbers), self.starts, self.steps)
         layers = autoencoders(for_networks, self.numbers, shape, self.lr)
@@ -187,126 +176,109 @@ class LipschitzCodes(kit.Claim[Setting]):
             example=("place", setting.functions[0]),
         )
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         largest = observed["opposite"].max()
         again = "the search for two opposite functions of one code has failed: choose another seed"
-        return [kit.assume("largest difference of opposite codes", largest, "<=", 1e-7, again)]
+        yield kit.assume("largest difference of opposite codes", largest, "<=", 1e-7, again)
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "bits",
-                law.bits_error,
-                seen.bits_error,
-                EXACT,
-                label="n bits: error on the worst function",
-            ),
-            kit.follows(
-                "apart",
-                2 * law.bits_error,
-                seen.apart,
-                EXACT,
-                label="smallest distance of 2^(n+1) zigzags, twice the error of 2^n balls",
-            ),
-            kit.follows(
-                "numbers",
-                law.numbers_error,
-                seen.numbers_error,
-                EXACT,
-                label="n values: error on the worst function",
-            ),
-            kit.at_least(
-                "trained",
-                NEARLY * law.numbers_error,
-                seen.trained,
-                each=True,
-                label="trained continuous codes of n numbers: largest error of each",
-            ),
-            kit.at_most(
-                "functions",
-                law.bits_error * (1 + EXACT),
-                seen.functions_by_bits,
-                each=True,
-                label="n bits: error on every kinked function and every network on the line",
-            ),
-            kit.at_most(
-                "functions_by_numbers",
-                law.numbers_error * (1 + EXACT),
-                seen.functions_by_numbers,
-                each=True,
-                label="n values: error on every kinked function and every network on the line",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "bits",
+            law.bits_error,
+            seen.bits_error,
+            EXACT,
+            label="n bits: error on the worst function",
+        )
+        yield kit.follows(
+            "apart",
+            2 * law.bits_error,
+            seen.apart,
+            EXACT,
+            label="smallest distance of 2^(n+1) zigzags, twice the error of 2^n balls",
+        )
+        yield kit.follows(
+            "numbers",
+            law.numbers_error,
+            seen.numbers_error,
+            EXACT,
+            label="n values: error on the worst function",
+        )
+        yield kit.at_least(
+            "trained",
+            NEARLY * law.numbers_error,
+            seen.trained,
+            each=True,
+            label="trained continuous codes of n numbers: largest error of each",
+        )
+        yield kit.at_most(
+            "functions",
+            law.bits_error * (1 + EXACT),
+            seen.functions_by_bits,
+            each=True,
+            label="n bits: error on every kinked function and every network on the line",
+        )
+        yield kit.at_most(
+            "functions_by_numbers",
+            law.numbers_error * (1 + EXACT),
+            seen.functions_by_numbers,
+            each=True,
+            label="n values: error on every kinked function and every network on the line",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         lost = 1 + np.log(law.bits)
-        return [
-            kit.rival(
-                "a_bit_a_cell",
-                "the first cell takes a bit like any other, or f(0) is free",
-                label="1/n for n bits, 1/(2n) for n numbers",
-                bits_error=1 / law.bits,
-                numbers_error=1 / (2 * law.numbers),
-            ),
-            kit.rival(
-                "halvings",
-                "each bit halves what is left, as it does of a number",
-                label="2^(−n)",
-                bits_error=2.0**-law.bits,
-            ),
-            kit.rival(
-                "logarithm",
-                "it is what the notes conclude from the rate of numbers",
-                label="(n/log n)^(−1)",
-                bits_error=lost / (law.bits + 1),
-            ),
-            kit.rival(
-                "as_bits",
-                "the notes call both equivalent",
-                label="a number is worth a bit",
-                numbers_error=1 / (law.numbers + 1),
-            ),
-            kit.rival(
-                "f_of_zero_counts",
-                "f(0) is known too, which is one number more",
-                label="1/(2n + 2) for n numbers",
-                numbers_error=1 / (2 * law.numbers + 2),
-            ),
-        ]
+        yield kit.rival(
+            "1/n for n bits, 1/(2n) for n numbers",
+            "the first cell takes a bit like any other, or f(0) is free",
+            bits_error=1 / law.bits,
+            numbers_error=1 / (2 * law.numbers),
+        )
+        yield kit.rival(
+            "2^(−n)",
+            "each bit halves what is left, as it does of a number",
+            id="halvings",
+            bits_error=2.0**-law.bits,
+        )
+        yield kit.rival(
+            "(n/log n)^(−1)",
+            "it is what the notes conclude from the rate of numbers",
+            bits_error=lost / (law.bits + 1),
+        )
+        yield kit.rival(
+            "a number is worth a bit",
+            "the notes call both equivalent",
+            numbers_error=1 / (law.numbers + 1),
+        )
+        yield kit.rival(
+            "1/(2n + 2) for n numbers",
+            "f(0) is known too, which is one number more",
+            numbers_error=1 / (2 * law.numbers + 2),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "forgets",
-                "errors of the cells add up",
-                label="bits that say whether f rises in a cell, not what is missing",
-                bits_error=seen.forgotten,
-                functions_by_bits=seen.functions_forgotten,
-            ),
-            kit.control(
-                "rising",
-                "functions that never fall are a class half as wide",
-                label="zigzags with slopes 0 and 1",
-                apart=seen.apart_rising,
-            ),
-            kit.control(
-                "evenly",
-                "the last value is wasted on the end",
-                label="values at i/n",
-                numbers_error=seen.evenly,
-            ),
-            kit.control(
-                "jumps",
-                "Borsuk and Ulam's theorem is of continuous codes",
-                label=f"n numbers that each hold {BITS_A_NUMBER} bits of a code",
-                numbers_error=seen.jumping,
-                trained=seen.jumping,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "bits that say whether f rises in a cell, not what is missing",
+            "errors of the cells add up",
+            bits_error=seen.forgotten,
+            functions_by_bits=seen.functions_forgotten,
+        )
+        yield kit.control(
+            "zigzags with slopes 0 and 1",
+            "functions that never fall are a class half as wide",
+            apart=seen.apart_rising,
+        )
+        yield kit.control(
+            "values at i/n", "the last value is wasted on the end", numbers_error=seen.evenly
+        )
+        yield kit.control(
+            f"n numbers that each hold {BITS_A_NUMBER} bits of a code",
+            "Borsuk and Ulam's theorem is of continuous codes",
+            id="jumps",
+            numbers_error=seen.jumping,
+            trained=seen.jumping,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         bits = law.bits.values
         numbers = law.numbers.values
         example = seen.example.values
@@ -314,39 +286,29 @@ class LipschitzCodes(kit.Claim[Setting]):
         points = np.arange(cells * FINE + 1) / (cells * FINE)
         fine = at_cells(example[None], cells)
         code = coded(fine, cells)[0]
-        return (
-            kit.panel(
-                "A number is worth two bits",
-                "n",
-                "largest error",
-                kit.predicted_curve(bits, law.bits_error, "1/(n + 1), 1/(2n + 1)"),
-                kit.observed_curve(bits, seen.bits_error, "n bits, worst function", kind="points"),
-                kit.predicted_curve(numbers, law.numbers_error, ""),
-                kit.observed_curve(
-                    numbers,
-                    seen.numbers_error,
-                    "n values, worst function",
-                    kind="points",
-                    shade=0.5,
-                ),
-                kit.observed_curve(
-                    numbers,
-                    seen.trained.min("start"),
-                    "best trained code",
-                    kind="points",
-                    shade=1.0,
-                ),
-                kit.rival_curve(bits, rivals["halvings"].bits_error, "2^(−n)"),
-                log="xy",
-                ylim=(0.05, 0.6),
+        yield kit.panel(
+            "A number is worth two bits",
+            "n",
+            "largest error",
+            kit.predicted_curve(bits, law.bits_error, "1/(n + 1), 1/(2n + 1)"),
+            kit.observed_curve(bits, seen.bits_error, "n bits, worst function", kind="points"),
+            kit.predicted_curve(numbers, law.numbers_error, ""),
+            kit.observed_curve(
+                numbers, seen.numbers_error, "n values, worst function", kind="points", shade=0.5
             ),
-            kit.panel(
-                f"A trained network and its code by {SHOWN_BITS} bits",
-                "t",
-                "f(t), divided by its largest slope",
-                kit.context_curve(np.linspace(0, 1, len(example)), example, "network"),
-                kit.observed_curve(points, code, "code"),
-                kit.predicted_curve(points, code + 1 / cells, "within 1/(n + 1)"),
-                kit.predicted_curve(points, code - 1 / cells, ""),
+            kit.observed_curve(
+                numbers, seen.trained.min("start"), "best trained code", kind="points", shade=1.0
             ),
+            kit.rival_curve(bits, rivals["halvings"].bits_error, "2^(−n)"),
+            log="xy",
+            ylim=(0.05, 0.6),
+        )
+        yield kit.panel(
+            f"A trained network and its code by {SHOWN_BITS} bits",
+            "t",
+            "f(t), divided by its largest slope",
+            kit.context_curve(np.linspace(0, 1, len(example)), example, "network"),
+            kit.observed_curve(points, code, "code"),
+            kit.predicted_curve(points, code + 1 / cells, "within 1/(n + 1)"),
+            kit.predicted_curve(points, code - 1 / cells, ""),
         )

@@ -6,7 +6,6 @@ residual network keeps its input and may have one hidden neuron a block: on the 
 any levels, and so come as near to an integrable function in the mean as steps do.
 """
 
-from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple
 
 import jax
@@ -90,9 +89,7 @@ class NarrowNetworks(kit.Claim[Setting]):
     )
     networks: kit.Seeds = kit.param(150, "random ones of each kind")
     c_b: Annotated[float, kit.Within(1e-6, 1e3)] = kit.param(
-        0.1,
-        "variance of the biases of those no wider than the input",
-        scope=kit.between(0.01, 1.0),
+        0.1, "variance of the biases of those no wider than the input", scope=kit.between(0.01, 1.0)
     )
     trained: kit.Seeds = kit.param(6, "narrow networks trained on each of the norm and the disc")
     wide: kit.Seeds = kit.param(12, "networks of width four trained on the norm")
@@ -174,9 +171,7 @@ class NarrowNetworks(kit.Claim[Setting]):
             "randomness is in these errors, and margins are what rounding and quadrature leave",
         ),
     )
-    shared = {
-        "steepest.nn.networks._folding.folding": "the network of the construction",
-    }
+    shared = {"steepest.nn.networks._folding.folding": "the network of the construction"}
     tiny = {
         "networks": 10,
         "depths": (2, 3),
@@ -191,7 +186,7 @@ class NarrowNetworks(kit.Claim[Setting]):
     out_of_scope = {"width": 3}
     point = NarrowPoint
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {
             "polygon": POLYGONS,
             "fold": tuple(range(1, self.folds + 1)),
@@ -200,7 +195,7 @@ class NarrowNetworks(kit.Claim[Setting]):
             "breaks": BREAKS,
         }
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
 
         def draw(widths: tuple[int, ...], c_b: float) -> list[list[Layer]]:
@@ -219,10 +214,10 @@ class NarrowNetworks(kit.Claim[Setting]):
         wider = [draw((width,) * WIDER_DEPTH, WIDER_C_B) for width in WIDER]
         return Setting(narrow, wider, ball, square, pixels, zero)
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
-        return [kit.assume("width of the networks", self.width, "<=", 2, "the input's dimension")]
+    def hypotheses(self, setting):
+        yield kit.assume("width of the networks", self.width, "<=", 2, "the input's dimension")
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         return kit.law(
             error=0.5,
             bounded=0.0,
@@ -232,7 +227,7 @@ class NarrowNetworks(kit.Claim[Setting]):
             broken_line=("breaks", [line_error(k) for k in BREAKS]),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         inside = np.where((setting.square**2).sum(1) < 1, 1.0, -1.0)
         narrow, wide, disc, zeros, residuals = self.trained_networks(setting, inside, key)
         reach = 1.05 * np.abs(setting.pixels).max()
@@ -266,15 +261,9 @@ class NarrowNetworks(kit.Claim[Setting]):
                 [share_right(net, setting.square, inside) for net in residuals],
             ),
             residual_excess=("residual", [extremes(one, HALF).excess for one in residuals]),
-            residual_bounded=(
-                "residual",
-                [float(bounded(one)) for one in residuals],
-            ),
+            residual_bounded=("residual", [float(bounded(one)) for one in residuals]),
             width_three=("polygon", [distance_to_norm(running_maximum(k)) for k in POLYGONS]),
-            folding=(
-                "fold",
-                [folding_error(folds) for folds in range(1, self.folds + 1)],
-            ),
+            folding=("fold", [folding_error(folds) for folds in range(1, self.folds + 1)]),
         )
 
     def trained_networks(
@@ -309,85 +298,66 @@ class NarrowNetworks(kit.Claim[Setting]):
         residuals = [blocks_layers(of_lane(blocks, lane)) for lane in range(self.residuals)]
         return [*groups, residuals]
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         # that some wider networks have an extremum inside takes enough of them, that some residual ones have found the
         # disc training too
-        return [
-            kit.assume(
-                "networks", self.networks, ">=", LEAST_NETWORKS, "of few none may do what some do"
-            ),
-            kit.assume(
-                "steps",
-                self.steps,
-                ">=",
-                LEAST_STEPS,
-                "none has learned the disc yet",
-            ),
-            kit.assume(
-                "step size",
-                self.lr,
-                between=STEP_SIZES,
-                note="the disc is not learned",
-            ),
-            kit.assume(
-                "blocks", self.blocks, ">=", LEAST_BLOCKS, "fewer folds rarely close a region"
-            ),
-            kit.assume(
-                "residuals",
-                self.residuals,
-                ">=",
-                LEAST_RESIDUALS,
-                "of few none may learn the disc",
-            ),
-        ]
+        yield kit.assume(
+            "networks", self.networks, ">=", LEAST_NETWORKS, "of few none may do what some do"
+        )
+        yield kit.assume("steps", self.steps, ">=", LEAST_STEPS, "none has learned the disc yet")
+        yield kit.assume("step size", self.lr, between=STEP_SIZES, note="the disc is not learned")
+        yield kit.assume(
+            "blocks", self.blocks, ">=", LEAST_BLOCKS, "fewer folds rarely close a region"
+        )
+        yield kit.assume(
+            "residuals", self.residuals, ">=", LEAST_RESIDUALS, "of few none may learn the disc"
+        )
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         inside = (seen.wider > ROUNDING).astype(float)
-        return [
-            kit.excluded(
-                "random",
-                -ROUNDING,
-                -seen.random,
-                label="random networks: excess of the boundary over the inside",
-            ),
-            *self.judge_trained(law, seen),
-            kit.at_least(
-                "wider",
-                1.0,
-                inside.max("wider_network").min(),
-                label="random networks of width 3 and 4: whether one of each has an extremum inside",
-            ),
-            kit.follows(
-                "width_three",
-                law.width_three,
-                seen.width_three,
-                1e-5,  # the points of the circle are 0.003 apart
-                absolute=True,
-                label="width three on ‖x‖: error of K directions",
-            ),
-            kit.follows(
-                "folding",
-                law.folding,
-                seen.folding,
-                1e-9,
-                absolute=True,
-                label="foldings on ‖x‖: error of m blocks",
-            ),
-            kit.follows(
-                "steps",
-                law.staircase,
-                seen.staircase,
-                0.005,  # ramps, slopes between them and sums in place of integrals leave 0.1 %
-                label="on the line, 3(M − 1) blocks: mean error of M steps",
-            ),
-            kit.follows(
-                "breaks",
-                law.broken_line,
-                seen.broken_line,
-                1e-4,  # 400 points a piece
-                label="on the line, K blocks: mean error for x²",
-            ),
-        ]
+        yield kit.excluded(
+            "random",
+            -ROUNDING,
+            -seen.random,
+            label="random networks: excess of the boundary over the inside",
+        )
+        yield from self.judge_trained(law, seen)
+        yield kit.at_least(
+            "wider",
+            1.0,
+            inside.max("wider_network").min(),
+            label="random networks of width 3 and 4: whether one of each has an extremum inside",
+        )
+        yield kit.follows(
+            "width_three",
+            law.width_three,
+            seen.width_three,
+            1e-5,  # the points of the circle are 0.003 apart
+            absolute=True,
+            label="width three on ‖x‖: error of K directions",
+        )
+        yield kit.follows(
+            "folding",
+            law.folding,
+            seen.folding,
+            1e-9,
+            absolute=True,
+            label="foldings on ‖x‖: error of m blocks",
+        )
+        yield kit.follows(
+            "steps",
+            law.staircase,
+            seen.staircase,
+            0.005,  # ramps, slopes between them and sums in place of integrals leave 0.1 %
+            label="on the line, 3(M − 1) blocks: mean error of M steps",
+        )
+        yield kit.follows(
+            "breaks",
+            law.broken_line,
+            seen.broken_line,
+            1e-4,  # 400 points a piece
+            label="on the line, K blocks: mean error for x²",
+        )
 
     def judge_trained(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
         """Judge the networks that were trained."""
@@ -430,73 +400,61 @@ class NarrowNetworks(kit.Claim[Setting]):
             ),
         ]
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
-        return [
-            kit.rival(
-                "depth_makes_up",
-                "deep networks bend their boundary often enough to close it",
-                label="narrow networks find the disc",
-                bounded=1.0,
-            ),
-            kit.rival(
-                "halves",
-                "each fold halves the plane",
-                label="each fold halves the error",
-                folding=2.0 ** (1 - law.fold),
-            ),
-            kit.rival(
-                "leading_order",
-                "1 − cos θ is about θ²/2",
-                label="errors θ²/2 in place of 1 − cos θ",
-                width_three=np.pi**2 / 2 / law.polygon**2,
-                folding=np.pi**2 / 2 * 4.0**-law.fold,
-            ),
-            *rivals_of_lines(law),
-        ]
+    def rivals(self, setting, law):
+        yield kit.rival(
+            "narrow networks find the disc",
+            "deep networks bend their boundary often enough to close it",
+            bounded=1.0,
+        )
+        yield kit.rival(
+            "each fold halves the error",
+            "each fold halves the plane",
+            folding=2.0 ** (1 - law.fold),
+        )
+        yield kit.rival(
+            "errors θ²/2 in place of 1 − cos θ",
+            "1 − cos θ is about θ²/2",
+            width_three=np.pi**2 / 2 / law.polygon**2,
+            folding=np.pi**2 / 2 * 4.0**-law.fold,
+        )
+        yield from rivals_of_lines(law)
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         chain = float(seen.error.min())
         better = np.sort(seen.wide_error.values)[: self.trained]
-        return [
-            kit.control(
-                "one_neuron_more",
-                "wider than the input",
-                label="random networks of width three; of those of width four the ones that trained best",
-                random=("draw", np.resize(seen.wider.values[0], seen.random.shape)),
-                error=("start", np.resize(better, self.trained)),
-            ),
-            kit.control(
-                "residual",
-                "what a block hides it keeps beside",
-                label="residual networks on the disc in place of chains",
-                disc_excess=("start", np.resize(seen.residual_excess.values, self.trained)),
-                disc_bounded=("start", np.resize(seen.residual_bounded.values, self.trained)),
-                digits_excess=("three", np.resize(seen.residual_excess.values, 3)),
-            ),
-            kit.control(
-                "chain",
-                "no wider than the input",
-                label="the best chain of width two in place of residual and of wider networks",
-                residual_bounded=("residual", np.resize(seen.disc_bounded.values, self.residuals)),
-                wider=(seen.wider.dims, np.resize(seen.random.values, seen.wider.shape)),
-                width_three=0 * seen.width_three + chain,
-                folding=0 * seen.folding + chain,
-            ),
-            kit.control(
-                "supremum",
-                "on a ramp between two levels outputs are far from both",
-                label="the largest error of the same staircases",
-                staircase=seen.staircase_largest,
-            ),
-            kit.control(
-                "reversed",
-                "a break is where the blocks below have taken it",
-                label="the same blocks in reverse order",
-                broken_line=seen.reversed_line,
-            ),
-        ]
+        yield kit.control(
+            "random networks of width three; of those of width four the ones that trained best",
+            "wider than the input",
+            random=("draw", np.resize(seen.wider.values[0], seen.random.shape)),
+            error=("start", np.resize(better, self.trained)),
+        )
+        yield kit.control(
+            "residual networks on the disc in place of chains",
+            "what a block hides it keeps beside",
+            id="residual",
+            disc_excess=("start", np.resize(seen.residual_excess.values, self.trained)),
+            disc_bounded=("start", np.resize(seen.residual_bounded.values, self.trained)),
+            digits_excess=("three", np.resize(seen.residual_excess.values, 3)),
+        )
+        yield kit.control(
+            "the best chain of width two in place of residual and of wider networks",
+            "no wider than the input",
+            residual_bounded=("residual", np.resize(seen.disc_bounded.values, self.residuals)),
+            wider=(seen.wider.dims, np.resize(seen.random.values, seen.wider.shape)),
+            width_three=0 * seen.width_three + chain,
+            folding=0 * seen.folding + chain,
+        )
+        yield kit.control(
+            "the largest error of the same staircases",
+            "on a ramp between two levels outputs are far from both",
+            staircase=seen.staircase_largest,
+        )
+        yield kit.control(
+            "the same blocks in reverse order",
+            "a break is where the blocks below have taken it",
+            id="reversed",
+            broken_line=seen.reversed_line,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         return panels_of_networks(self.width, law, seen)

@@ -1,7 +1,7 @@
 """Extremes of networks on a square, exactly; narrow and residual networks trained on a disc and on ‖x‖."""
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
@@ -11,13 +11,7 @@ import numpy as np
 
 from steepest import kit
 from steepest.claims.expressivity._random_networks import unbatched
-from steepest.geometry import (
-    Layer,
-    planar_regions,
-    preactivations,
-    relu_layers,
-    residual_layers,
-)
+from steepest.geometry import Layer, planar_regions, preactivations, relu_layers, residual_layers
 from steepest.kit.points import Arrays, bound
 from steepest.nn.data import digits
 from steepest.nn.losses import logistic
@@ -275,10 +269,10 @@ class NarrowPoint(kit.Point):
         "width 5 on the share grows with the depth.",
     )
 
-    def predict(self, setting: Any) -> kit.Prediction:
+    def predict(self, setting):
         return kit.Prediction(excess=ROUNDING)
 
-    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         on = jnp.arange(LARGEST) < self.width
         weights = []
         biases = []
@@ -303,20 +297,18 @@ class NarrowPoint(kit.Point):
         )
         return {"excess": excess}
 
-    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         advice = "wider networks may have extremes inside"
-        return [kit.assume("width", self.width, "<=", 2, advice)]
+        yield kit.assume("width", self.width, "<=", 2, advice)
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
+    def judge(self, predicted, observed):
         limit = float(predicted["excess"])
-        return [
-            bound(
-                "excess",
-                observed["excess"].max(),
-                at_most=limit,
-                label="largest excess of the inside over the boundary, over the range",
-            )
-        ]
+        yield bound(
+            "excess",
+            observed["excess"].max(),
+            at_most=limit,
+            label="largest excess of the inside over the boundary, over the range",
+        )
 
     def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         return {"share": float((observed["excess"] > ROUNDING).mean())}

@@ -50,30 +50,24 @@ def rivals_of_lines(law: xarray.Dataset) -> list[kit.Rival]:
     """Return other laws of what residual networks do on the line."""
     return [
         kit.rival(
-            "ends_of_steps",
+            "steps have the function's values where they begin: twice the error",
             "it is the simplest staircase",
-            label="steps have the function's values where they begin: twice the error",
             staircase=2 * law.staircase,
         ),
         kit.rival(
-            "total_variation",
+            "Σ|f'|/(4M²), the variation over 4M",
             "a function is a line on a short step",
-            label="Σ|f'|/(4M²), the variation over 4M",
             staircase=(
                 "target stairs",
                 [[leading_error(f, m) for m in law.stairs.values] for f in law.target.values],
             ),
         ),
         kit.rival(
-            "interpolation",
+            "chords of x², 1/(6(K + 1)²)",
             "a broken line goes through the function at its breaks",
-            label="chords of x², 1/(6(K + 1)²)",
             broken_line=1 / (6 * (law.breaks + 1) ** 2),
         ),
         kit.rival(
-            "one_piece_a_block",
-            "each block has one break",
-            label="K pieces, 1/(16K²)",
-            broken_line=1 / (16 * law.breaks**2),
+            "K pieces, 1/(16K²)", "each block has one break", broken_line=1 / (16 * law.breaks**2)
         ),
     ]

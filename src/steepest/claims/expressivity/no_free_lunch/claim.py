@@ -7,7 +7,6 @@ learners err less. On a line with few changes of sign, and on a circle whose lab
 nearest neighbour's error is known exactly.
 """
 
-from collections.abc import Mapping
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -75,9 +74,7 @@ class NoFreeLunch(kit.Claim[Setting]):
     heads: kit.Fraction = kit.param(0.5, "probability of the label +1")
 
     kind = "theorem"
-    says = {
-        "errs, on average, at ½(1 − 1/N)^m of N images after m samples": ("nearest", "kernel"),
-    }
+    says = {"errs, on average, at ½(1 − 1/N)^m of N images after m samples": ("nearest", "kernel")}
     statement = (
         r"E_fE_S\,P_x[A(S)(x)\ne f(x)]\ \ge\ \tfrac12\Bigl(1-\frac{1}{N}\Bigr)^m,\quad "
         r"\text{equal if } A(S)=f \text{ on } S;\qquad P[A(S)(x)\ne f(x)\mid x\notin S]=\tfrac12"
@@ -139,7 +136,7 @@ class NoFreeLunch(kit.Claim[Setting]):
     full = {"functions": 2000, "networks": 100}
     out_of_scope = {"heads": 0.8}
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {"samples": self.samples}
 
     def check_fields(self) -> None:
@@ -157,41 +154,35 @@ class NoFreeLunch(kit.Claim[Setting]):
                 "lower --changes"
             )
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
         data = on_sphere(digits())
         chosen = rng.permutation(data.n)[: self.cells]
         digit = np.asarray(data.y).argmax(1)
         return Setting(np.asarray(data.x)[chosen], np.where(digit % 2, 1.0, -1.0)[chosen])
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         cosines = np.triu(setting.x @ setting.x.T, 1)
         unmet = self.networks * self.cells * (1 - 1 / self.cells) ** self.samples[-1]
-        return [
-            kit.assume(
-                "probability of the label +1, off a half",
-                abs(self.heads - 0.5),
-                "<=",
-                0,
-                "labels must be fair coins",
-            ),
-            kit.assume(
-                "largest cosine of two images",
-                float(cosines.max()),
-                "<",
-                1 - 1e-6,
-                "two are the same",
-            ),
-            kit.assume(
-                "cells unseen at the most samples, in all functions of the networks",
-                unmet,
-                ">=",
-                100,
-                "nothing is left to err at; lower --samples",
-            ),
-        ]
+        yield kit.assume(
+            "probability of the label +1, off a half",
+            abs(self.heads - 0.5),
+            "<=",
+            0,
+            "labels must be fair coins",
+        )
+        yield kit.assume(
+            "largest cosine of two images", float(cosines.max()), "<", 1 - 1e-6, "two are the same"
+        )
+        yield kit.assume(
+            "cells unseen at the most samples, in all functions of the networks",
+            unmet,
+            ">=",
+            100,
+            "nothing is left to err at; lower --samples",
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         m = np.array(self.samples)
         return kit.law(
             error=("samples", unseen(self.cells, m) / 2),
@@ -200,7 +191,7 @@ class NoFreeLunch(kit.Claim[Setting]):
             half=0.5,
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         shape = (self.functions, self.cells)
         labels = np.where(rng.random(shape) < self.heads, 1.0, -1.0)
@@ -251,7 +242,7 @@ class NoFreeLunch(kit.Claim[Setting]):
             return network(x, labels, seen_by, key, self.width, self.steps)
         return (nearest if name == "nearest" else kernel)(x, labels, seen_by)
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         middle = len(self.samples) // 2
         checks = [
             kit.follows(
@@ -301,114 +292,82 @@ class NoFreeLunch(kit.Claim[Setting]):
             ]
         return checks
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         m = law.samples
         first = law.error.isel(samples=0, drop=True)
-        return [
-            kit.rival(
-                "half",
-                "“error at least half”",
-                label="half of all is wrong",
-                error=0.5 + 0 * law.error,
-            ),
-            kit.rival(
-                "without_guessing",
-                "what was not seen is not known",
-                label="all that was not seen is wrong: (1 − 1/N)^m",
-                error=2 * law.error,
-            ),
-            kit.rival(
-                "without_replacement",
-                "m samples are m cells",
-                label="½(1 − m/N)",
-                error=(1 - m / self.cells).clip(min=1e-6) / 2,
-            ),
-            kit.rival(
-                "root",
-                "a capacity of fixed dimension",
-                label="error falls like m^(−1/2)",
-                error=first * (m / m[0]) ** -0.5,
-            ),
-            kit.rival(
-                "one_over",
-                "a capacity of fixed dimension, without noise",
-                label="error falls like 1/m",
-                error=first * m[0] / m,
-            ),
-            kit.rival(
-                "better_guess",
-                "neighbours are more alike than strangers",
-                label="a good learner guesses 55 % of the unseen right",
-                half=0.45,
-            ),
-            *self.rivals_of_neighbours(law),
-        ]
+        yield kit.rival("half of all is wrong", "“error at least half”", error=0.5 + 0 * law.error)
+        yield kit.rival(
+            "all that was not seen is wrong: (1 − 1/N)^m",
+            "what was not seen is not known",
+            error=2 * law.error,
+        )
+        yield kit.rival(
+            "½(1 − m/N)", "m samples are m cells", error=(1 - m / self.cells).clip(min=1e-6) / 2
+        )
+        yield kit.rival(
+            "error falls like m^(−1/2)",
+            "a capacity of fixed dimension",
+            error=first * (m / m[0]) ** -0.5,
+        )
+        yield kit.rival(
+            "error falls like 1/m",
+            "a capacity of fixed dimension, without noise",
+            error=first * m[0] / m,
+        )
+        yield kit.rival(
+            "a good learner guesses 55 % of the unseen right",
+            "neighbours are more alike than strangers",
+            id="better_guess",
+            half=0.45,
+        )
+        yield from self.rivals_of_neighbours(law)
 
     def rivals_of_neighbours(self, law: xarray.Dataset) -> list[kit.Rival]:
         """Return wrong theories of the nearest neighbour's error on the line and on the circle."""
         m = law.samples
         return [
+            kit.rival("line: s/m", "each change costs a gap of 1/m", line=self.changes / m),
             kit.rival(
-                "line_between",
-                "each change costs a gap of 1/m",
-                label="line: s/m",
-                line=self.changes / m,
-            ),
-            kit.rival(
-                "line_continuous",
+                "line: s/(2m), cells of no length",
                 "each change costs a quarter of a gap that is twice as long as others",
-                label="line: s/(2m), cells of no length",
                 line=self.changes / (2 * m),
             ),
             kit.rival(
-                "best_possible",
+                "circle: ½ − a/π",
                 "the answer that is more likely, everywhere",
-                label="circle: ½ − a/π",
                 circle=0.5 - LEAN / np.pi,
             ),
             kit.rival(
-                "smooth_enough",
+                "circle: ½ − a²/4 at every m",
                 "the neighbour's label has the point's own probability",
-                label="circle: ½ − a²/4 at every m",
                 circle=0.5 - LEAN**2 / 4,
             ),
-            kit.rival(
-                "line_random",
-                "no learner beats another",
-                label="line: as on random labels",
-                line=law.error,
-            ),
+            kit.rival("line: as on random labels", "no learner beats another", line=law.error),
         ]
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         of_real = {
             **{f"tossed_{name}": seen[f"real_{name}"] for name in LEARNERS},
             **{f"real_{name}": seen[f"tossed_{name}"] for name in LEARNERS},
         }
-        return [
-            kit.control(
-                "real_labels",
-                "labels that depend on the image can be guessed",
-                label="odd digits in place of random labels",
-                **of_real,
-            ),
-            kit.control(
-                "tossed_line",
-                "neighbours are then strangers",
-                label="random labels in place of few changes",
-                line=seen.tossed_line,
-            ),
-            kit.control(
-                "rough",
-                "neighbours are then strangers",
-                label=f"{self.cells} cycles around the circle",
-                circle=seen.rough_circle,
-            ),
-        ]
+        yield kit.control(
+            "odd digits in place of random labels",
+            "labels that depend on the image can be guessed",
+            **of_real,
+        )
+        yield kit.control(
+            "random labels in place of few changes",
+            "neighbours are then strangers",
+            line=seen.tossed_line,
+        )
+        yield kit.control(
+            f"{self.cells} cycles around the circle",
+            "neighbours are then strangers",
+            id="rough",
+            circle=seen.rough_circle,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         m = np.array(self.samples, float)
         along = np.geomspace(m[0], m[-1], 60)
         theory = unseen(self.cells, along) / 2
@@ -422,35 +381,33 @@ class NoFreeLunch(kit.Claim[Setting]):
             )
             for name, shade in shades.items()
         ]
-        return (
-            kit.panel(
-                "Random labels: nobody beats half of what was not seen",
-                "samples m (markers side by side)",
-                "share wrong",
-                *points("tossed"),
-                kit.predicted_curve(along, theory, "½(1 − 1/N)^m, half of the unseen"),
-                kit.rival_curve(along, theory[0] * (m[0] / along) ** 0.5, "m^(−1/2)"),
-                log="x",
-                ylim=(0, 0.55),
-            ),
-            kit.panel(
-                "True labels, odd or even: everybody does better",
-                "samples m (markers side by side)",
-                "share wrong",
-                *points("real"),
-                kit.rival_curve(along, theory, "law of random labels"),
-                log="x",
-                ylim=(0, 0.55),
-            ),
-            kit.curves(
-                f"A structured class, {self.changes} changes of sign: so does its theory",
-                law.line,
-                seen.line,
-                over="samples",
-                x="samples m",
-                y="share wrong",
-                rivals={"law of random labels": law.error},
-                log="x",
-                ylim=(0, None),
-            ),
+        yield kit.panel(
+            "Random labels: nobody beats half of what was not seen",
+            "samples m (markers side by side)",
+            "share wrong",
+            *points("tossed"),
+            kit.predicted_curve(along, theory, "½(1 − 1/N)^m, half of the unseen"),
+            kit.rival_curve(along, theory[0] * (m[0] / along) ** 0.5, "m^(−1/2)"),
+            log="x",
+            ylim=(0, 0.55),
+        )
+        yield kit.panel(
+            "True labels, odd or even: everybody does better",
+            "samples m (markers side by side)",
+            "share wrong",
+            *points("real"),
+            kit.rival_curve(along, theory, "law of random labels"),
+            log="x",
+            ylim=(0, 0.55),
+        )
+        yield kit.curves(
+            f"A structured class, {self.changes} changes of sign: so does its theory",
+            law.line,
+            seen.line,
+            over="samples",
+            x="samples m",
+            y="share wrong",
+            rivals={"law of random labels": law.error},
+            log="x",
+            ylim=(0, None),
         )

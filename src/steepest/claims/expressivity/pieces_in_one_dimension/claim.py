@@ -5,8 +5,6 @@ vanishes somewhere on the line, once. Within a segment it counts as an angle ove
 from layer to layer; at infinite width the chain is that of random affine functions.
 """
 
-from collections.abc import Mapping
-
 import numpy as np
 import xarray
 
@@ -167,7 +165,7 @@ class PiecesInOneDimension(kit.Claim[Setting]):
         """The segment, shape ``(2, 1)``."""
         return np.array([[-self.half], [self.half]])
 
-    def axes(self) -> dict[str, tuple[int, ...] | range]:
+    def axes(self):
         return {
             "layer": range(1, self.depth + 1),
             "narrow": self.narrow,
@@ -179,7 +177,7 @@ class PiecesInOneDimension(kit.Claim[Setting]):
         if self.depth < 2:
             raise kit.UserError(f"depth must be at least 2, got {self.depth}; try 4")
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
         of_input = (1, *self.widths(self.width))
         one_sided = self.shift + 1.0
@@ -215,21 +213,19 @@ class PiecesInOneDimension(kit.Claim[Setting]):
         """Return the widths of all hidden layers of networks of one width."""
         return (width,) * self.depth
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         share = wide_crossings(self.ends, self.c_w, self.c_b or 1e-9, self.depth).min()
-        return [
-            kit.assume("mean of the weights", self.shift, "==", 0, "their law must be symmetric"),
-            kit.assume("variance of the biases", self.c_b, ">", 0, "all vanish at the origin"),
-            kit.assume(
-                "expected breakpoints of a layer in the segment, over all wide networks",
-                float(share * self.networks * self.width),
-                ">=",
-                LEAST,
-                "their mean has no interval else; raise --networks or --half",
-            ),
-        ]
+        yield kit.assume("mean of the weights", self.shift, "==", 0, "their law must be symmetric")
+        yield kit.assume("variance of the biases", self.c_b, ">", 0, "all vanish at the origin")
+        yield kit.assume(
+            "expected breakpoints of a layer in the segment, over all wide networks",
+            float(share * self.networks * self.width),
+            ">=",
+            LEAST,
+            "their mean has no interval else; raise --networks or --half",
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         rng = np.random.default_rng(SEED_OF_THEORY)
 
         def between(
@@ -260,7 +256,7 @@ class PiecesInOneDimension(kit.Claim[Setting]):
             ]
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         widest = int(np.argmax(self.narrow))
         given = setting.wide[:GIVEN]
@@ -292,7 +288,7 @@ class PiecesInOneDimension(kit.Claim[Setting]):
             unbiased=("shallow", [pieces(along_line(network)) for network in setting.unbiased]),
         )
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         def counts(
             id: str, theory: xarray.DataArray, measured: xarray.DataArray, within: float, where: str
         ) -> kit.Check:
@@ -300,127 +296,113 @@ class PiecesInOneDimension(kit.Claim[Setting]):
             return kit.follows(id, theory, measured, within, absolute=True, label=label)
 
         narrow = f"widths {', '.join(map(str, self.narrow))}"
-        return [
-            # intervals of all lines and segments take up to half of these margins, and chance the rest
-            counts("line", law.line, seen.line, 0.07, f"on the line, width {self.width}"),
-            counts("narrow_line", law.narrow_line, seen.narrow_line, 0.1, f"on the line, {narrow}"),
-            counts(
-                "cauchy_line",
-                law.narrow_line,
-                seen.cauchy_line,
-                0.1,
-                f"on the line, {narrow}, Cauchy weights",
-            ),
-            counts("segment", law.segment, seen.segment, 0.05, "in the segment"),
-            counts(
-                "narrow_segment",
-                law.narrow_segment,
-                seen.narrow_segment,
-                0.06,
-                f"in the segment, width {max(self.narrow)}",
-            ),
-            counts("digits", law.digits, seen.digits, 0.02, "between two digits"),
-            # the interval takes 0.006
-            counts(
-                "conditional",
-                law.conditional,
-                seen.redrawn,
-                0.015,
-                "of the last layer, given the layers below",
-            ),
-            kit.follows(
-                "shallow",
-                law.shallow,
-                seen.shallow,
-                0.5,
-                absolute=True,
-                each=True,
-                label="linear pieces of the output, one hidden layer",
-            ),
-        ]
+        # intervals of all lines and segments take up to half of these margins, and chance the rest
+        yield counts("line", law.line, seen.line, 0.07, f"on the line, width {self.width}")
+        yield counts(
+            "narrow_line", law.narrow_line, seen.narrow_line, 0.1, f"on the line, {narrow}"
+        )
+        yield counts(
+            "cauchy_line",
+            law.narrow_line,
+            seen.cauchy_line,
+            0.1,
+            f"on the line, {narrow}, Cauchy weights",
+        )
+        yield counts("segment", law.segment, seen.segment, 0.05, "in the segment")
+        yield counts(
+            "narrow_segment",
+            law.narrow_segment,
+            seen.narrow_segment,
+            0.06,
+            f"in the segment, width {max(self.narrow)}",
+        )
+        yield counts("digits", law.digits, seen.digits, 0.02, "between two digits")
+        # the interval takes 0.006
+        yield counts(
+            "conditional",
+            law.conditional,
+            seen.redrawn,
+            0.015,
+            "of the last layer, given the layers below",
+        )
+        yield kit.follows(
+            "shallow",
+            law.shallow,
+            seen.shallow,
+            0.5,
+            absolute=True,
+            each=True,
+            label="linear pieces of the output, one hidden layer",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         wide = wide_crossings(self.ends, self.c_w, self.c_b, self.depth)
         scales = random_hyperplane_scales(self.c_w, self.c_b, 1, self.depth)
         on_digits = wide_crossings(setting.pairs, self.c_w, DIGIT_C_B, len(DIGIT_WIDTHS))
         largest = (self.width + 1.0) ** self.depth - 1
         below = law.layer - 1
-        return [
-            kit.rival(
-                "one_at_every_width",
-                "it is the law at infinite width",
-                label="one breakpoint a neuron at every width, and angles of s_l",
-                narrow_line=xarray.ones_like(law.narrow_line),
-                narrow_segment=0 * law.narrow_segment + wide,
-            ),
-            kit.rival(
-                "one_in_n",
-                "of n + 1 numbers of active neurons one is none",
-                label="times 1 − 1/(n + 1) for each layer below",
-                narrow_line=(1 - 1 / (law.narrow + 1)) ** below,
-            ),
-            kit.rival(
-                "one_layer",
-                "a slope is lost in the layer right below",
-                label="times 1 − 2^−n once, at any depth",
-                narrow_line=(1 - 0.5**law.narrow) ** np.minimum(below, 1),
-            ),
-            kit.rival(
-                "depth_multiplies",
-                "the worst case, Π(n_l + 1) pieces",
-                label="depth multiplies pieces",
-                line=0 * law.line + largest / (self.width * self.depth),
-            ),
-            kit.rival(
-                "line_of_the_bound",
-                "Theorem B's C |a − b| N with C the density at the origin",
-                label="breakpoints in proportion to the length of the segment",
-                segment=0 * law.segment + 2 * self.half / (np.pi * scales),
-            ),
-            kit.rival(
-                "two_ends",
-                "exact in the first layer, where a neuron vanishes at most once",
-                label="a neuron counts when its sign differs at the two ends",
-                segment=0 * law.segment
-                + signs_at_the_ends(self.ends, self.depth, self.c_w, self.c_b),
-                digits=0 * law.digits
-                + signs_at_the_ends(setting.pairs, len(DIGIT_WIDTHS), self.c_w, DIGIT_C_B),
-                conditional=("start", self.given_below(setting)[:, 1]),
-            ),
-            kit.rival(
-                "one_scale",
-                "variances of weights are critical, so that layers look alike",
-                label="the first layer's scale in every layer",
-                segment=0 * law.segment + 2 * np.arctan(self.half / scales[0]) / np.pi,
-                digits=0 * law.digits + on_digits[:, 0].mean(),
-            ),
-        ]
+        yield kit.rival(
+            "one breakpoint a neuron at every width, and angles of s_l",
+            "it is the law at infinite width",
+            narrow_line=xarray.ones_like(law.narrow_line),
+            narrow_segment=0 * law.narrow_segment + wide,
+        )
+        yield kit.rival(
+            "times 1 − 1/(n + 1) for each layer below",
+            "of n + 1 numbers of active neurons one is none",
+            narrow_line=(1 - 1 / (law.narrow + 1)) ** below,
+        )
+        yield kit.rival(
+            "times 1 − 2^−n once, at any depth",
+            "a slope is lost in the layer right below",
+            narrow_line=(1 - 0.5**law.narrow) ** np.minimum(below, 1),
+        )
+        yield kit.rival(
+            "depth multiplies pieces",
+            "the worst case, Π(n_l + 1) pieces",
+            id="depth_multiplies",
+            line=0 * law.line + largest / (self.width * self.depth),
+        )
+        yield kit.rival(
+            "breakpoints in proportion to the length of the segment",
+            "Theorem B's C |a − b| N with C the density at the origin",
+            segment=0 * law.segment + 2 * self.half / (np.pi * scales),
+        )
+        yield kit.rival(
+            "a neuron counts when its sign differs at the two ends",
+            "exact in the first layer, where a neuron vanishes at most once",
+            id="two_ends",
+            segment=0 * law.segment + signs_at_the_ends(self.ends, self.depth, self.c_w, self.c_b),
+            digits=0 * law.digits
+            + signs_at_the_ends(setting.pairs, len(DIGIT_WIDTHS), self.c_w, DIGIT_C_B),
+            conditional=("start", self.given_below(setting)[:, 1]),
+        )
+        yield kit.rival(
+            "the first layer's scale in every layer",
+            "variances of weights are critical, so that layers look alike",
+            segment=0 * law.segment + 2 * np.arctan(self.half / scales[0]) / np.pi,
+            digits=0 * law.digits + on_digits[:, 0].mean(),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         narrow = seen.shifted_narrow.rename(narrow_shifted="draw")
         in_segment = seen.shifted_narrow_segment.rename(narrow_shifted="draw")
-        return [
-            kit.control(
-                "one_sided",
-                "signs of weights can be flipped no more",
-                label="weights with a mean of one standard deviation",
-                line=seen.shifted_line.rename(shifted="seed"),
-                segment=seen.shifted_segment.rename(shifted="seed"),
-                narrow_line=narrow,
-                cauchy_line=narrow,
-                narrow_segment=in_segment,
-                digits=seen.shifted_digits.rename(digits_shifted="pair"),
-                redrawn=seen.redrawn_shifted,
-            ),
-            kit.control(
-                "no_biases",
-                "all breakpoints are at the origin",
-                label="one hidden layer without biases",
-                shallow=seen.unbiased,
-            ),
-        ]
+        yield kit.control(
+            "weights with a mean of one standard deviation",
+            "signs of weights can be flipped no more",
+            line=seen.shifted_line.rename(shifted="seed"),
+            segment=seen.shifted_segment.rename(shifted="seed"),
+            narrow_line=narrow,
+            cauchy_line=narrow,
+            narrow_segment=in_segment,
+            digits=seen.shifted_digits.rename(digits_shifted="pair"),
+            redrawn=seen.redrawn_shifted,
+        )
+        yield kit.control(
+            "one hidden layer without biases",
+            "all breakpoints are at the origin",
+            shallow=seen.unbiased,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         return panels_of_layers(law, seen, rivals, self.width)

@@ -1,8 +1,6 @@
 """Breakpoints in a segment at one point of a diagram."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +10,7 @@ from steepest import kit
 from steepest.claims.expressivity._random_networks import SEED_OF_THEORY, unbatched
 from steepest.geometry import crossings
 from steepest.kernels import finite_crossings
-from steepest.kit.points import Arrays, equal
+from steepest.kit.points import equal
 
 
 @dataclass(frozen=True)
@@ -35,16 +33,16 @@ class PiecesPoint(kit.Point):
         "where few are in [−1, 1] they are further out.",
     )
 
-    def hypotheses(self, setting: Any) -> list[kit.Hypothesis]:
-        return [kit.assume("variance of the biases", self.c_b, ">", 0, "all vanish at the origin")]
+    def hypotheses(self, setting):
+        yield kit.assume("variance of the biases", self.c_b, ">", 0, "all vanish at the origin")
 
-    def predict(self, setting: Any) -> kit.Prediction:
+    def predict(self, setting):
         rng = np.random.default_rng(SEED_OF_THEORY)
         ends = [[-self.half], [self.half]]
         mean = finite_crossings(ends, (self.width,) * self.depth, self.c_w, self.c_b, rng, 20_000)
         return kit.Prediction(share=mean.mean.mean())
 
-    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         for_first, for_others, for_biases = jax.random.split(key, 3)
         n = self.width
         first = jax.random.normal(for_first, (self.networks, n, 1))
@@ -62,17 +60,15 @@ class PiecesPoint(kit.Point):
         )
         return {"share": count / (n * self.depth)}
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
-        return [
-            equal(
-                "share",
-                predicted["share"],
-                observed["share"],
-                (-0.04, 0.04),  # the interval over 150 networks is up to 0.02
-                absolute=True,
-                label="breakpoints in the segment, per neuron",
-            )
-        ]
+    def judge(self, predicted, observed):
+        yield equal(
+            "share",
+            predicted["share"],
+            observed["share"],
+            (-0.04, 0.04),  # the interval over 150 networks is up to 0.02
+            absolute=True,
+            label="breakpoints in the segment, per neuron",
+        )
 
 
 def _count(

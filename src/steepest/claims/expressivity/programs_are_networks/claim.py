@@ -7,12 +7,10 @@ the sum is folded in the middle, which halves it: log₂ d folds. Half of the bi
 switch; so every unit less halves the bits whose parity can be told, and fewer than log₂ d do not do for d = 2^k.
 """
 
-from collections.abc import Mapping
 from typing import Annotated
 
 import jax
 import numpy as np
-import xarray
 
 from steepest import kit
 from steepest.claims.expressivity.programs_are_networks.circuits import PROGRAMS
@@ -110,7 +108,7 @@ class ProgramsAreNetworks(kit.Claim[None]):
         largest = self.separate[-1]
         return (*(Net(gates, 1, False) for gates in self.separate), Net(largest, 2, False))
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {
             "program": tuple(PROGRAMS),
             "bits": self.bits,
@@ -124,21 +122,15 @@ class ProgramsAreNetworks(kit.Claim[None]):
                 "the bounds of parity meet at powers of two; choose --parities of 2, 4, 8"
             )
 
-    def hypotheses(self, setting: None) -> list[kit.Hypothesis]:
-        return [
-            kit.assume(
-                "slope below zero", self.leak, "==", 0, "a leaky unit of two bits is no AND"
-            ),
-            kit.assume(
-                "fewest bits",
-                min(self.bits),
-                ">=",
-                SMALLEST,
-                "a gate of the product is told by others",
-            ),
-        ]
+    def hypotheses(self, setting):
+        yield kit.assume(
+            "slope below zero", self.leak, "==", 0, "a leaky unit of two bits is no AND"
+        )
+        yield kit.assume(
+            "fewest bits", min(self.bits), ">=", SMALLEST, "a gate of the product is told by others"
+        )
 
-    def predict(self, setting: None) -> kit.Prediction:
+    def predict(self, setting):
         d = np.array(self.bits)
         gates = {
             "sum": 5 * d - 3,
@@ -161,7 +153,7 @@ class ProgramsAreNetworks(kit.Claim[None]):
             free=("parity", bits / 2),
         )
 
-    def observe(self, setting: None, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         for_training, for_tries = jax.random.split(key)
         rng = kit.numpy_generator(for_tries)
         programs = [
@@ -193,183 +185,158 @@ class ProgramsAreNetworks(kit.Claim[None]):
             free_of_pairs=("parity draw", [paired for _, paired in free]),
         )
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.agrees(
-                "exact",
-                seen.away,
-                ROUNDING,
-                label="programs on all inputs: distance of the number read from the right one",
-            ),
-            kit.at_most(
-                "gates",
-                law.gates,
-                seen.units,
-                label="units of a program's network, gates of its circuit",
-            ),
-            kit.follows(
-                "units", law.units, seen.units, ROUNDING, label="units of a program's network"
-            ),
-            kit.follows(
-                "needed",
-                law.units,
-                seen.needed,
-                ROUNDING,
-                label="dimension of all gates' values beyond affine functions",
-            ),
-            kit.at_least(
-                "too_few",
-                law.left * (1 - ROUNDING),
-                seen.errors,
-                each=True,
-                label="too few units for separate gates: mean square error of every network",
-            ),
-            kit.follows(
-                "best",
-                law.left,
-                seen.errors.min("start"),
-                0.02,
-                label="too few units for separate gates: mean square error of the best network",
-            ),
-            kit.follows(
-                "folds",
-                law.folds,
-                seen.folds,
-                ROUNDING,
-                label="folds after which a sum is its parity",
-            ),
-            kit.at_least(
-                "halved",
-                law.free,
-                seen.free,
-                each=True,
-                label="bits that can be left free so that a unit does not switch",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.agrees(
+            "exact",
+            seen.away,
+            ROUNDING,
+            label="programs on all inputs: distance of the number read from the right one",
+        )
+        yield kit.at_most(
+            "gates",
+            law.gates,
+            seen.units,
+            label="units of a program's network, gates of its circuit",
+        )
+        yield kit.follows(
+            "units", law.units, seen.units, ROUNDING, label="units of a program's network"
+        )
+        yield kit.follows(
+            "needed",
+            law.units,
+            seen.needed,
+            ROUNDING,
+            label="dimension of all gates' values beyond affine functions",
+        )
+        yield kit.at_least(
+            "too_few",
+            law.left * (1 - ROUNDING),
+            seen.errors,
+            each=True,
+            label="too few units for separate gates: mean square error of every network",
+        )
+        yield kit.follows(
+            "best",
+            law.left,
+            seen.errors.min("start"),
+            0.02,
+            label="too few units for separate gates: mean square error of the best network",
+        )
+        yield kit.follows(
+            "folds", law.folds, seen.folds, ROUNDING, label="folds after which a sum is its parity"
+        )
+        yield kit.at_least(
+            "halved",
+            law.free,
+            seen.free,
+            each=True,
+            label="bits that can be left free so that a unit does not switch",
+        )
 
-    def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
-        return [
-            kit.rival(
-                "two_a_gate",
-                "an exclusive or takes two units if none may be skipped",
-                label="two units a gate",
-                units=2 * law.gates,
-            ),
-            kit.rival(
-                "one_a_gate",
-                "each gate has a product of its own",
-                label="one unit a gate, neither shared nor saved",
-                units=law.gates,
-            ),
-            kit.rival(
-                "two_units_each",
-                "a bump has two kinks",
-                label="two units a separate gate",
-                left=("net", [(net.gates - net.units / 2) / 16 for net in self.nets]),
-            ),
-            kit.rival(
-                "variance_of_the_gate",
-                "an AND has the variance 3/16, of which affine functions take away nothing",
-                label="3(T − U)/16",
-                left=3 * law.left,
-            ),
-            kit.rival(
-                "a_fold_a_gate",
-                "the circuit of the parity of d bits has d − 1 gates",
-                label="d − 1 units for parity",
-                folds=law.parity - 1,
-            ),
-            kit.rival(
-                "one_bit_fixed",
-                "a unit of many bits is decided by one of them",
-                label="all bits but one can be left free",
-                free=law.parity - 1,
-                folds=law.folds + 1,
-            ),
-        ]
+    def rivals(self, setting, law):
+        yield kit.rival(
+            "two units a gate",
+            "an exclusive or takes two units if none may be skipped",
+            units=2 * law.gates,
+        )
+        yield kit.rival(
+            "one unit a gate, neither shared nor saved",
+            "each gate has a product of its own",
+            units=law.gates,
+        )
+        yield kit.rival(
+            "two units a separate gate",
+            "a bump has two kinks",
+            left=("net", [(net.gates - net.units / 2) / 16 for net in self.nets]),
+        )
+        yield kit.rival(
+            "3(T − U)/16",
+            "an AND has the variance 3/16, of which affine functions take away nothing",
+            left=3 * law.left,
+        )
+        yield kit.rival(
+            "d − 1 units for parity",
+            "the circuit of the parity of d bits has d − 1 gates",
+            id="a_fold_a_gate",
+            folds=law.parity - 1,
+        )
+        yield kit.rival(
+            "all bits but one can be left free",
+            "a unit of many bits is decided by one of them",
+            free=law.parity - 1,
+            folds=law.folds + 1,
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "leaky",
-                "where neither bit is one it does not vanish",
-                label="the same weights, units with slope 0.01 below zero",
-                away=seen.leaky,
-            ),
-            kit.control(
-                "noisy",
-                "xy is σ(x + y − 1) on bits only",
-                label="inputs off by 0.3",
-                away=seen.noisy,
-            ),
-            kit.control(
-                "layered",
-                "values must be handed on",
-                label="networks without links that skip a layer",
-                units=seen.layered,
-                needed=seen.layered,
-            ),
-            kit.control(
-                "copies",
-                "they are one function, and one unit is enough",
-                label="T outputs that are one gate",
-                errors=seen.copies,
-            ),
-            kit.control(
-                "shifted",
-                "the fold must take whole numbers to whole numbers",
-                label="folds at c + ½",
-                folds=seen.shifted,
-            ),
-            kit.control(
-                "pairs",
-                "two units must be kept from switching",
-                label="products of two units",
-                free=seen.free_of_pairs,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "the same weights, units with slope 0.01 below zero",
+            "where neither bit is one it does not vanish",
+            id="leaky",
+            away=seen.leaky,
+        )
+        yield kit.control(
+            "inputs off by 0.3", "xy is σ(x + y − 1) on bits only", id="noisy", away=seen.noisy
+        )
+        yield kit.control(
+            "networks without links that skip a layer",
+            "values must be handed on",
+            id="layered",
+            units=seen.layered,
+            needed=seen.layered,
+        )
+        yield kit.control(
+            "T outputs that are one gate",
+            "they are one function, and one unit is enough",
+            errors=seen.copies,
+        )
+        yield kit.control(
+            "folds at c + ½",
+            "the fold must take whole numbers to whole numbers",
+            folds=seen.shifted,
+        )
+        yield kit.control(
+            "products of two units",
+            "two units must be kept from switching",
+            free=seen.free_of_pairs,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         missing = np.array([net.gates - net.units for net in self.nets])
         places = np.broadcast_to(missing[:, None], seen.errors.shape).ravel()
         ends = np.array([missing.min(), missing.max()])
         bits = law.parity.values
-        return (
-            kit.panel(
-                "Units that a program's network has",
-                "gates T of the circuit",
-                "units",
-                *(
-                    kit.observed_curve(
-                        seen.listed.sel(program=name),
-                        seen.units.sel(program=name),
-                        name,
-                        kind="points",
-                        shade=place / len(PROGRAMS),
-                    )
-                    for place, name in enumerate(PROGRAMS)
-                ),
-                kit.predicted_curve(np.array([5.0, 200]), np.array([5.0, 200]), "T"),
-                log="xy",
-            ),
-            kit.panel(
-                "Too few units for separate gates",
-                "units missing, T − U",
-                "16 · mean square error",
+        yield kit.panel(
+            "Units that a program's network has",
+            "gates T of the circuit",
+            "units",
+            *(
                 kit.observed_curve(
-                    places, 16 * seen.errors.values.ravel(), "trained networks", kind="points"
-                ),
-                kit.predicted_curve(ends, ends, "none below T − U"),
+                    seen.listed.sel(program=name),
+                    seen.units.sel(program=name),
+                    name,
+                    kind="points",
+                    shade=place / len(PROGRAMS),
+                )
+                for place, name in enumerate(PROGRAMS)
             ),
-            kit.panel(
-                "Parity of d bits alone",
-                "d",
-                "units",
-                kit.observed_curve(bits, seen.folds, "folds", kind="points"),
-                kit.predicted_curve(bits, law.folds, "log₂ d"),
-                kit.rival_curve(bits, rivals["a_fold_a_gate"].folds, "d − 1 gates"),
-                log="x",
+            kit.predicted_curve(np.array([5.0, 200]), np.array([5.0, 200]), "T"),
+            log="xy",
+        )
+        yield kit.panel(
+            "Too few units for separate gates",
+            "units missing, T − U",
+            "16 · mean square error",
+            kit.observed_curve(
+                places, 16 * seen.errors.values.ravel(), "trained networks", kind="points"
             ),
+            kit.predicted_curve(ends, ends, "none below T − U"),
+        )
+        yield kit.panel(
+            "Parity of d bits alone",
+            "d",
+            "units",
+            kit.observed_curve(bits, seen.folds, "folds", kind="points"),
+            kit.predicted_curve(bits, law.folds, "log₂ d"),
+            kit.rival_curve(bits, rivals["a_fold_a_gate"].folds, "d − 1 gates"),
+            log="x",
         )

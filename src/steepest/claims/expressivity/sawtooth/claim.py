@@ -5,7 +5,6 @@ none on all but n teeth, where no straight line is better than a constant. One h
 from 2^L neurons on, where L layers need 2L.
 """
 
-from collections.abc import Mapping
 from typing import Annotated
 
 import numpy as np
@@ -116,7 +115,7 @@ class Sawtooth(kit.Claim[None]):
     out_of_scope = {"neurons": (40,)}
     point = SawtoothPoint
 
-    def axes(self) -> dict[str, tuple[int, ...]]:
+    def axes(self):
         return {
             "depth": self.depths,
             "width": self.widths,
@@ -135,13 +134,13 @@ class Sawtooth(kit.Claim[None]):
                     "take fewer layers"
                 )
 
-    def setting(self, key: kit.Key) -> None:
+    def setting(self, key):
         return None
 
-    def hypotheses(self, setting: None) -> list[kit.Hypothesis]:
-        return [few_neurons(max(self.neurons), min(self.error_depths))]
+    def hypotheses(self, setting):
+        yield few_neurons(max(self.neurons), min(self.error_depths))
 
-    def predict(self, setting: None) -> kit.Prediction:
+    def predict(self, setting):
         depths = np.array(self.depths)
         teeth_of = 2.0 ** (np.array(self.error_depths) - 1)
         return kit.law(
@@ -153,7 +152,7 @@ class Sawtooth(kit.Claim[None]):
             share=("error_depth neuron", 1 - np.array(self.neurons) / teeth_of[:, None]),
         )
 
-    def observe(self, setting: None, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         most = max(self.neurons)
         every = np.array([shares(teeth(depth), most) for depth in self.error_depths])
         chosen = np.array(self.neurons)
@@ -166,7 +165,7 @@ class Sawtooth(kit.Claim[None]):
             parabola=("neuron", parabola),
         )
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         labels = {
             "pieces": "pieces on [0, 1]",
             "line": "pieces on the line of the printed network",
@@ -181,76 +180,64 @@ class Sawtooth(kit.Claim[None]):
         share = kit.at_least(
             "share", law.share, seen.share, label="share of the variance that n breakpoints leave"
         )
-        return [*counts, share]
+        yield from counts
+        yield share
 
-    def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         depth = law["depth"]
         width = law["width"]
         layers = xarray.DataArray(
             np.array(self.width_depths), coords={"width": width}, dims="width"
         )
-        return [
-            kit.rival(
-                "printed",
-                "as printed in the proof",
-                label="L spikes and 2 × 2^L regions",
-                pieces=2 * law.pieces,
-                line=2 * law.pieces,
-                spikes=depth,
-            ),
-            kit.rival(
-                "ends_forgotten",
-                "the number of the theorem, which does not say where",
-                label="2^L pieces on the line",
-                line=law.pieces,
-            ),
-            kit.rival(
-                "bound_attained",
-                "a layer of w neurons multiplies pieces by at most w + 1",
-                label="(w + 1)^L pieces",
-                pieces=3**depth,
-                zigzag=(width + 1) ** layers,
-            ),
-            kit.rival(
-                "pieces_add",
-                "each neuron bends once",
-                label="1 + wL pieces",
-                pieces=1 + 2 * depth,
-                zigzag=1 + width * layers,
-            ),
-            kit.rival(
-                "one_fewer",
-                "a shallow network of n neurons has up to n + 1 pieces",
-                label="one hidden layer of 2^L − 1 neurons does it",
-                neurons=law.neurons - 1,
-            ),
-            kit.rival(
-                "one_piece_each",
-                "a breakpoint adds one straight piece, and repairs one of the 2^L",
-                label="n breakpoints leave at least 1 − n/2^L",
-                share=(1 + law.share) / 2,
-            ),
-        ]
+        yield kit.rival(
+            "L spikes and 2 × 2^L regions",
+            "as printed in the proof",
+            id="printed",
+            pieces=2 * law.pieces,
+            line=2 * law.pieces,
+            spikes=depth,
+        )
+        yield kit.rival(
+            "2^L pieces on the line",
+            "the number of the theorem, which does not say where",
+            line=law.pieces,
+        )
+        yield kit.rival(
+            "(w + 1)^L pieces",
+            "a layer of w neurons multiplies pieces by at most w + 1",
+            pieces=3**depth,
+            zigzag=(width + 1) ** layers,
+        )
+        yield kit.rival(
+            "1 + wL pieces",
+            "each neuron bends once",
+            pieces=1 + 2 * depth,
+            zigzag=1 + width * layers,
+        )
+        yield kit.rival(
+            "one hidden layer of 2^L − 1 neurons does it",
+            "a shallow network of n neurons has up to n + 1 pieces",
+            neurons=law.neurons - 1,
+        )
+        yield kit.rival(
+            "n breakpoints leave at least 1 − n/2^L",
+            "a breakpoint adds one straight piece, and repairs one of the 2^L",
+            share=(1 + law.share) / 2,
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "parabola",
-                "on a smooth function the error of n pieces falls like n⁻⁴",
-                label="x² on [−1, 1] in place of the sawtooth",
-                share=seen.parabola.broadcast_like(seen.share),
-            ),
-            kit.control(
-                "low_tents",
-                "what a half as high tent gives lies below its bend, so that other layers bend nothing",
-                label="tents of height ½",
-                pieces=seen.low_pieces,
-                line=seen.low_line,
-                spikes=seen.low_spikes,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "x² on [−1, 1] in place of the sawtooth",
+            "on a smooth function the error of n pieces falls like n⁻⁴",
+            share=seen.parabola.broadcast_like(seen.share),
+        )
+        yield kit.control(
+            "tents of height ½",
+            "what a half as high tent gives lies below its bend, so that other layers bend nothing",
+            pieces=seen.low_pieces,
+            line=seen.low_line,
+            spikes=seen.low_spikes,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         return panels_of_sawtooth(law, seen)

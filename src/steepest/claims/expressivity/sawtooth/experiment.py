@@ -1,17 +1,17 @@
 """Pieces of deep networks on a line, counted on grids, and the best that fits of few pieces can do."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated
 
 import jax.numpy as jnp
 import numpy as np
 
 from steepest import kit
 from steepest.geometry import Layer, best_pieces, preactivations, relu_layers, zigzag
-from steepest.kit.points import Arrays, bound
+from steepest.kit.points import bound
 from steepest.linalg import sequential
 
 POINTS = 8  # on each straight piece, where errors are compared
@@ -141,20 +141,20 @@ class SawtoothPoint(kit.Point):
         "theorem bounds it from below by 1 − n/2^(L−1); above the line it says nothing.",
     )
 
-    def hypotheses(self, setting: Any) -> list[kit.Hypothesis]:
-        return [few_neurons(self.neurons, self.error_depths)]
+    def hypotheses(self, setting):
+        yield few_neurons(self.neurons, self.error_depths)
 
-    def predict(self, setting: Any) -> kit.Prediction:
+    def predict(self, setting):
         return kit.Prediction(share=max(0.0, 1 - self.neurons / 2 ** (self.error_depths - 1)))
 
-    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, Any]:
+    def observe(self, setting, key):
         every = jnp.asarray(all_shares(self.error_depths))
         place = jnp.minimum(jnp.asarray(self.neurons, int), every.size - 1)
         return {"share": every[place]}
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
+    def judge(self, predicted, observed):
         least = float(predicted["share"])
-        return [bound("share", observed["share"], at_least=least, label="share of the variance")]
+        yield bound("share", observed["share"], at_least=least, label="share of the variance")
 
     def boundaries(self, x: str, y: str) -> tuple[kit.Curve, ...]:
         if {x, y} != {"error_depths", "neurons"}:

@@ -9,7 +9,6 @@ hidden layer has weights, between half and twice as many, and p weights on froze
 half of the time.
 """
 
-from collections.abc import Mapping
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -251,7 +250,7 @@ class VcDimension(kit.Claim[Setting]):
         """Return mn/p for each number of bits n, with m rows and the p weights of the network that reads them."""
         return [self.rows * n * n / (3 * self.rows * n + 23 * n - 10) for n in self.bits]
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {
             "m": tuple(self.numbers),
             "case": tuple(f"d = {d}, {m} points" for d, m in self.cases),
@@ -265,7 +264,7 @@ class VcDimension(kit.Claim[Setting]):
             "ratio": RATIOS,
         }
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
         tables = [
             rng.integers(0, 2, (self.labellings, self.rows * n, n))
@@ -295,37 +294,35 @@ class VcDimension(kit.Claim[Setting]):
             np.stack([np.where(kept, starts, 0.0) for kept in narrow]),
         )
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         least = min(
             general_position(draw, np.ones(len(draw)))
             for draws in (*setting.points, setting.crowd)
             for draw in draws
         )
-        return [
-            kit.assume(
-                "binary digits of the largest sum",
-                max(bits_needed(self.rows * n, n) for n in self.bits),
-                "<=",
-                DOUBLE,
-                "doubles hold no more; lower --bits or --rows",
-            ),
-            kit.assume(
-                "least number of points for each weight, mn/p",
-                min(self.surplus),
-                ">",
-                1,
-                "weights of the first layers are then more than the points; raise --bits or --rows",
-            ),
-            kit.assume(
-                "least singular value of d + 1 points of a halfspace's sets",
-                least,
-                ">",
-                0,
-                "the points are not in general position",
-            ),
-        ]
+        yield kit.assume(
+            "binary digits of the largest sum",
+            max(bits_needed(self.rows * n, n) for n in self.bits),
+            "<=",
+            DOUBLE,
+            "doubles hold no more; lower --bits or --rows",
+        )
+        yield kit.assume(
+            "least number of points for each weight, mn/p",
+            min(self.surplus),
+            ">",
+            1,
+            "weights of the first layers are then more than the points; raise --bits or --rows",
+        )
+        yield kit.assume(
+            "least singular value of d + 1 points of a halfspace's sets",
+            least,
+            ">",
+            0,
+            "the points are not in general position",
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         return kit.law(
             sine=np.sin(np.pi / 2**self.sine_points),
             sine_patterns=2.0**self.sine_points,
@@ -347,7 +344,7 @@ class VcDimension(kit.Claim[Setting]):
             ),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         least, patterns = sine_signs(self.sine_points)
         points = dict(zip(self.dimensions, setting.points, strict=True))
         halfspaces = [
@@ -390,7 +387,7 @@ class VcDimension(kit.Claim[Setting]):
             ),
         )
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return the largest m of which halfspaces made all dichotomies, and points over weights."""
         cases = np.array(self.cases)
         whole = seen.halfspaces.values == 2.0 ** cases[:, 1:]
@@ -403,231 +400,195 @@ class VcDimension(kit.Claim[Setting]):
             "surplus": seen.points / seen.weights_used,
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         counted = lambda id, label, array: kit.follows(
             id, law[id], array, HALF, absolute=True, each=True, label=label
         )
-        return [
-            kit.follows(
-                "sine",
-                law.sine,
-                seen.sine,
-                1e-6,
-                label=f"least y sin ωx of all labellings of {self.sine_points} points",
-            ),
-            counted(
-                "sine_patterns",
-                f"dichotomies of ½, …, 2^−{self.sine_points} by sin ωx",
-                seen.sine_patterns,
-            ),
-            counted("spaced", "dichotomies of 1, …, m by sin ωx", seen.spaced),
-            counted("halfspaces", "dichotomies of digits by halfspaces", seen.halfspaces),
-            counted("shattered", "digits that halfspaces shatter", seen.shattered),
-            kit.follows(
-                "network",
-                law.wrong,
-                seen.wrong,
-                HALF,
-                absolute=True,
-                label="labels that networks get wrong",
-            ),
-            kit.follows(
-                "surplus",
-                law.surplus,
-                seen.surplus,
-                0.01,  # a second difference of the numbers is sometimes zero, which saves a weight
-                label="points that networks shatter for each weight, mn/p",
-            ),
-            counted(
-                "thresholds", "dichotomies of a moment curve by h threshold units", seen.thresholds
-            ),
-            counted("groups", "threshold units that separate n digits in groups", seen.groups),
-            kit.share(
-                "fitted",
-                law.fitted,
-                seen.fitted,
-                0.5,  # the number that is fitted half of the time lies between p/2 and 2p
-                label="random labels of p/2 and of 2p points that Adam fits with p weights",
-            ),
-            kit.share(
-                "frozen_share",
-                law.frozen_share,
-                seen.frozen_share,
-                0.3,  # intervals take 0.12; what other laws say is off by a half
-                label="random labels of n points that p weights on frozen features separate",
-            ),
-        ]
+        yield kit.follows(
+            "sine",
+            law.sine,
+            seen.sine,
+            1e-6,
+            label=f"least y sin ωx of all labellings of {self.sine_points} points",
+        )
+        yield counted(
+            "sine_patterns",
+            f"dichotomies of ½, …, 2^−{self.sine_points} by sin ωx",
+            seen.sine_patterns,
+        )
+        yield counted("spaced", "dichotomies of 1, …, m by sin ωx", seen.spaced)
+        yield counted("halfspaces", "dichotomies of digits by halfspaces", seen.halfspaces)
+        yield counted("shattered", "digits that halfspaces shatter", seen.shattered)
+        yield kit.follows(
+            "network",
+            law.wrong,
+            seen.wrong,
+            HALF,
+            absolute=True,
+            label="labels that networks get wrong",
+        )
+        yield kit.follows(
+            "surplus",
+            law.surplus,
+            seen.surplus,
+            0.01,  # a second difference of the numbers is sometimes zero, which saves a weight
+            label="points that networks shatter for each weight, mn/p",
+        )
+        yield counted(
+            "thresholds", "dichotomies of a moment curve by h threshold units", seen.thresholds
+        )
+        yield counted("groups", "threshold units that separate n digits in groups", seen.groups)
+        yield kit.share(
+            "fitted",
+            law.fitted,
+            seen.fitted,
+            0.5,  # the number that is fitted half of the time lies between p/2 and 2p
+            label="random labels of p/2 and of 2p points that Adam fits with p weights",
+        )
+        yield kit.share(
+            "frozen_share",
+            law.frozen_share,
+            seen.frozen_share,
+            0.3,  # intervals take 0.12; what other laws say is off by a half
+            label="random labels of n points that p weights on frozen features separate",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         cases = np.array(self.cases)
         through = [float(central_cell_count(m, d)) for d, m in self.cases]
-        return [
-            kit.rival(
-                "one_parameter",
-                "a threshold on a line makes 2n dichotomies of n points",
-                label="one parameter makes as many dichotomies as a threshold",
-                sine_patterns=2.0 * self.sine_points,
-            ),
-            kit.rival(
-                "half_margin",
-                "the lowest term alone keeps sines off zero",
-                label="least sine sin(π 2^(−n−1))",
-                sine=np.sin(np.pi / 2 ** (self.sine_points + 1)),
-            ),
-            kit.rival(
-                "shattered_too",
-                "the VC dimension of sin ωx is infinite",
-                label="equally spaced points are shattered",
-                spaced=2.0**law.m,
-            ),
-            kit.rival(
-                "farey_leading",
-                "the number of Farey fractions is 3m²/π² for large m",
-                label="6m²/π² dichotomies of 1, …, m",
-                spaced=6 * law.m**2 / np.pi**2,
-            ),
-            kit.rival(
-                "no_offset",
-                "halfspaces have d weights",
-                label="halfspaces without an offset",
-                halfspaces=("case", through),
-                shattered=law.shattered - 1,
-            ),
-            kit.rival(
-                "all_labels",
-                "any labels can be fitted",
-                label="halfspaces shatter all sets",
-                halfspaces=("case", 2.0 ** cases[:, 1]),
-            ),
-            kit.rival(
-                "parameters",
-                "capacity is the number of parameters",
-                label="a network shatters as many points as it has weights",
-                surplus=law.surplus**0,
-            ),
-            *self.rivals_of_thresholds(law),
-            *self.rivals_of_training(law),
-        ]
+        yield kit.rival(
+            "one parameter makes as many dichotomies as a threshold",
+            "a threshold on a line makes 2n dichotomies of n points",
+            sine_patterns=2.0 * self.sine_points,
+        )
+        yield kit.rival(
+            "least sine sin(π 2^(−n−1))",
+            "the lowest term alone keeps sines off zero",
+            sine=np.sin(np.pi / 2 ** (self.sine_points + 1)),
+        )
+        yield kit.rival(
+            "equally spaced points are shattered",
+            "the VC dimension of sin ωx is infinite",
+            spaced=2.0**law.m,
+        )
+        yield kit.rival(
+            "6m²/π² dichotomies of 1, …, m",
+            "the number of Farey fractions is 3m²/π² for large m",
+            spaced=6 * law.m**2 / np.pi**2,
+        )
+        yield kit.rival(
+            "halfspaces without an offset",
+            "halfspaces have d weights",
+            halfspaces=("case", through),
+            shattered=law.shattered - 1,
+        )
+        yield kit.rival(
+            "halfspaces shatter all sets",
+            "any labels can be fitted",
+            halfspaces=("case", 2.0 ** cases[:, 1]),
+        )
+        yield kit.rival(
+            "a network shatters as many points as it has weights",
+            "capacity is the number of parameters",
+            surplus=law.surplus**0,
+        )
+        yield from self.rivals_of_thresholds(law)
+        yield from self.rivals_of_training(law)
 
     def rivals_of_thresholds(self, law: xarray.Dataset) -> list[kit.Rival]:
         """Return other laws of what layers of threshold units do."""
         r = law.n // 2
         return [
             kit.rival(
-                "no_more_than_groups",
+                "h units shatter hd points of a curve, and no more",
                 "h units around groups of d take hd points of both labels",
-                label="h units shatter hd points of a curve, and no more",
                 thresholds=("curve", [float(central_cell_count(n, h * d)) for d, h, n in CURVES]),
             ),
             kit.rival(
-                "as_many_as_weights",
+                "h units make all dichotomies of a curve",
                 "there are h(d + 2) + 1 of them, no fewer than the points",
-                label="h units make all dichotomies of a curve",
                 thresholds=("curve", [2.0**n for *_, n in CURVES]),
             ),
             kit.rival(
-                "whole_hyperplanes",
+                "d + 1 points a group",
                 "a halfspace has d + 1 parameters",
-                label="d + 1 points a group",
                 groups=2 * np.ceil(r / (CROWD + 1)),
             ),
-            kit.rival(
-                "one_unit_a_group",
-                "a hyperplane is one unit",
-                label="one unit a group",
-                groups=np.ceil(r / CROWD),
-            ),
+            kit.rival("one unit a group", "a hyperplane is one unit", groups=np.ceil(r / CROWD)),
         ]
 
     def rivals_of_training(self, law: xarray.Dataset) -> list[kit.Rival]:
         """Return other laws of how many random labels are fitted."""
         return [
             kit.rival(
-                "many_more",
+                "no labels of p/2 points are fitted",
                 "guarantees need many more weights than points",
-                label="no labels of p/2 points are fitted",
                 fitted=0.0 * law.fitted,
             ),
             kit.rival(
-                "any_labels",
+                "labels of 2p points are fitted too",
                 "deep networks are known to fit random labels",
-                label="labels of 2p points are fitted too",
                 fitted=law.fitted**0,
             ),
             kit.rival(
-                "as_equations",
+                "frozen features separate n ≤ p points",
                 "n equations with p unknowns",
-                label="frozen features separate n ≤ p points",
                 frozen_share=0.0 * law.frozen_share,
             ),
             kit.rival(
-                "coin_a_point",
+                "share 2^(p − n)",
                 "each point beyond p is right by chance",
-                label="share 2^(p − n)",
                 frozen_share=2.0 ** (law.frozen * (1 - law.ratio)),
             ),
         ]
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "bare_sine",
-                "at multiples of π sines have no sign",
-                label="frequencies without the 1",
-                sine=seen.bare_sine,
-            ),
-            kit.control(
-                "equally_spaced",
-                "one frequency moves all signs",
-                label="as many equally spaced points",
-                sine_patterns=seen.spaced_as_many,
-            ),
-            kit.control(
-                "coarse",
-                "numbers just below ½ are taken for more",
-                label=f"networks whose steps are {WIDE:g} times as wide",
-                wrong=seen.coarse,
-            ),
-            kit.control(
-                "shallow",
-                "each change of the label takes neurons of its own",
-                label="networks of one hidden layer that read the same tables",
-                weights_used=seen.shallow_weights,
-            ),
-            kit.control(
-                "off_the_curve",
-                "no order of the points says how often labels change",
-                label="digits in place of points of a curve",
-                thresholds=seen.scattered,
-            ),
-            kit.control(
-                "on_a_line",
-                "a hyperplane through two of them has all",
-                label="digits on a line",
-                groups=seen.groups_on_a_line,
-            ),
-            kit.control(
-                "idle_weights",
-                "neurons that start at zero stay there, so that their weights do nothing",
-                label="the widest network, with three of four neurons at zero",
-                # it has a quarter of the widest one's weights: twice as many points are half of those
-                fitted=xarray.where(
-                    (seen.weights == self.weights[-1]) & (seen.fill == FILLED[0]),
-                    seen.fitted.isel(weights=0, fill=1, drop=True),
-                    seen.fitted,
-                ).transpose(*seen.fitted.dims),
-            ),
-            kit.control(
-                "linear_features",
-                f"they span no more than {INPUTS + 1} dimensions",
-                label="features that are linear in the inputs",
-                frozen_share=seen.frozen_linear,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "frequencies without the 1", "at multiples of π sines have no sign", sine=seen.bare_sine
+        )
+        yield kit.control(
+            "as many equally spaced points",
+            "one frequency moves all signs",
+            sine_patterns=seen.spaced_as_many,
+        )
+        yield kit.control(
+            f"networks whose steps are {WIDE:g} times as wide",
+            "numbers just below ½ are taken for more",
+            id="coarse",
+            wrong=seen.coarse,
+        )
+        yield kit.control(
+            "networks of one hidden layer that read the same tables",
+            "each change of the label takes neurons of its own",
+            weights_used=seen.shallow_weights,
+        )
+        yield kit.control(
+            "digits in place of points of a curve",
+            "no order of the points says how often labels change",
+            thresholds=seen.scattered,
+        )
+        yield kit.control(
+            "digits on a line",
+            "a hyperplane through two of them has all",
+            groups=seen.groups_on_a_line,
+        )
+        yield kit.control(
+            "the widest network, with three of four neurons at zero",
+            "neurons that start at zero stay there, so that their weights do nothing",
+            # it has a quarter of the widest one's weights: twice as many points are half of those
+            fitted=xarray.where(
+                (seen.weights == self.weights[-1]) & (seen.fill == FILLED[0]),
+                seen.fitted.isel(weights=0, fill=1, drop=True),
+                seen.fitted,
+            ).transpose(*seen.fitted.dims),
+        )
+        yield kit.control(
+            "features that are linear in the inputs",
+            f"they span no more than {INPUTS + 1} dimensions",
+            frozen_share=seen.frozen_linear,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         return panels_of_dichotomies(self.cases, self.rows, law, seen)
 
 

@@ -12,14 +12,7 @@ from scipy.optimize import linprog
 
 from steepest import kit
 from steepest.dynamics import descend
-from steepest.geometry import (
-    Layer,
-    bit_reader,
-    cells,
-    preactivations,
-    relu_layers,
-    weights_used,
-)
+from steepest.geometry import Layer, bit_reader, cells, preactivations, relu_layers, weights_used
 from steepest.linalg import sequential
 from steepest.nn.types import Values
 

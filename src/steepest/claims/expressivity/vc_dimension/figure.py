@@ -11,10 +11,7 @@ from steepest.geometry import bit_reader
 
 
 def panels_of_dichotomies(
-    sets: Sequence[tuple[int, int]],
-    rows: int,
-    law: xarray.Dataset,
-    seen: xarray.Dataset,
+    sets: Sequence[tuple[int, int]], rows: int, law: xarray.Dataset, seen: xarray.Dataset
 ) -> tuple[kit.Panel, ...]:
     """Draw dichotomies by sines and halfspaces, points that networks shatter, and labels that training fits.
 

@@ -5,7 +5,7 @@ nodes add up what their neighbours send see exactly as much: at k layers, for al
 that average see refinement by proportions, and wide ones that take the largest see refinement by sets.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from math import comb
 from typing import Annotated, Any, NamedTuple
 
@@ -139,7 +139,7 @@ class WeisfeilerLehman(kit.Claim[Setting]):
         """Return the lengths of both lists, with the copies."""
         return 2 * PLAIN[self.nodes], 2 * COLOURED[self.coloured_nodes]
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {
             "aggregate": tuple(SEES),
             "depth": tuple(range(1, self.depth + 1)),
@@ -149,7 +149,7 @@ class WeisfeilerLehman(kit.Claim[Setting]):
             "size": tuple(range(1, self.largest + 1)),
         }
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
         return Setting(
             with_copies(small(self.nodes), rng),
@@ -157,21 +157,19 @@ class WeisfeilerLehman(kit.Claim[Setting]):
             hard_pairs(),
         )
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
-        return [
-            kit.assume(
-                "features that tell nodes apart",
-                self.node_ids,
-                "==",
-                0,
-                "then isomorphic graphs are told apart too",
-            ),
-            kit.assume(
-                "width", self.width, ">=", 128, "narrow networks miss maxima; raise --width"
-            ),
-        ]
+    def hypotheses(self, setting):
+        yield kit.assume(
+            "features that tell nodes apart",
+            self.node_ids,
+            "==",
+            0,
+            "then isomorphic graphs are told apart too",
+        )
+        yield kit.assume(
+            "width", self.width, ">=", 128, "narrow networks miss maxima; raise --width"
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         alike = []
         classes = []
         for by in SEES.values():
@@ -199,7 +197,7 @@ class WeisfeilerLehman(kit.Claim[Setting]):
             ),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         for_weights, for_features = jax.random.split(key)
         rng = kit.numpy_generator(for_features)
         net = message_passing(2, self.width, self.depth)
@@ -283,65 +281,61 @@ class WeisfeilerLehman(kit.Claim[Setting]):
             "of_integers": ("size", up_to(counts @ integers)),
         }
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
-        return [
-            kit.assume(
-                "pairs of graphs that are neither together nor apart",
-                float(observed["unclear"]),
-                "==",
-                0,
-                "rounding hides what differs; raise --width or lower --depth",
-            )
-        ]
+    def run_conditions(self, observed):
+        yield kit.assume(
+            "pairs of graphs that are neither together nor apart",
+            float(observed["unclear"]),
+            "==",
+            0,
+            "rounding hides what differs; raise --width or lower --depth",
+        )
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         off = abs(seen.alike - law.alike)
         last = {"set": "coloured", "depth": self.depth}
         fewer = lambda classes: -classes.sel(last, drop=True).diff("aggregate")
-        return [
-            *(
-                kit.agrees(
-                    f"{aggregate}_pairs",
-                    off.sel(aggregate=aggregate),
-                    0.0,
-                    label=f"{aggregate}: first graph not told from each, against refinement by {by}s",
-                )
-                for aggregate, by in SEES.items()
-            ),
-            kit.follows(
-                "classes",
-                law.classes,
-                seen.classes,
-                0.0,
-                each=True,
-                label="classes of graphs at each number of layers",
-            ),
-            kit.follows(
-                "order",
-                fewer(law.classes),
-                fewer(seen.classes),
-                0.0,
-                absolute=True,
-                each=True,
-                label="coloured graphs: classes that means tell fewer than sums, and maxima than means",
-            ),
+        yield from (
             kit.agrees(
-                "hard_pairs",
-                abs(seen.apart - law.apart),
+                f"{aggregate}_pairs",
+                off.sel(aggregate=aggregate),
                 0.0,
-                label="sum: whether hard pairs are told apart, at each number of layers",
-            ),
-            kit.follows(
-                "multisets",
-                law.multisets,
-                seen.multisets,
-                0.0,
-                each=True,
-                label=f"multisets of {self.types} types told apart",
-            ),
-        ]
+                label=f"{aggregate}: first graph not told from each, against refinement by {by}s",
+            )
+            for aggregate, by in SEES.items()
+        )
+        yield kit.follows(
+            "classes",
+            law.classes,
+            seen.classes,
+            0.0,
+            each=True,
+            label="classes of graphs at each number of layers",
+        )
+        yield kit.follows(
+            "order",
+            fewer(law.classes),
+            fewer(seen.classes),
+            0.0,
+            absolute=True,
+            each=True,
+            label="coloured graphs: classes that means tell fewer than sums, and maxima than means",
+        )
+        yield kit.agrees(
+            "hard_pairs",
+            abs(seen.apart - law.apart),
+            0.0,
+            label="sum: whether hard pairs are told apart, at each number of layers",
+        )
+        yield kit.follows(
+            "multisets",
+            law.multisets,
+            seen.multisets,
+            0.0,
+            each=True,
+            label=f"multisets of {self.types} types told apart",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         plain, coloured = (count // 2 for count in self.counts)
         numbers = np.concatenate([np.tile(np.arange(plain), 2), np.tile(np.arange(coloured), 2)])
         numbers[2 * plain :] += 2 * plain
@@ -360,89 +354,70 @@ class WeisfeilerLehman(kit.Claim[Setting]):
         later = refine(setting.plain.adjacency, setting.plain.colours, self.depth + 1).graphs[2:]
         moved = law.alike.copy()
         moved.values[0, :, : 2 * plain] = np.apply_along_axis(_first_alike, 1, later)
-        return [
-            kit.rival(
-                "isomorphism",
-                "the network sees the whole graph",
-                label="sums tell all graphs apart that are not isomorphic",
-                alike=xarray.where(sums, xarray.DataArray(numbers, dims="graph"), law.alike),
-                classes=xarray.where(sums, whole, law.classes),
-                apart=1.0,
-            ),
-            kit.rival(
-                "mean_as_sum",
-                "on graphs of one degree it is the same",
-                label="means see as much as sums",
-                **borrowed("mean", "sum"),
-            ),
-            kit.rival(
-                "max_as_mean",
-                "neither sees how many neighbours there are",
-                label="maxima see as much as means",
-                **borrowed("max", "mean"),
-            ),
-            kit.rival(
-                "one_round",
-                "almost all graphs are told apart by their degrees and those of neighbours",
-                label="one round is enough",
-                alike=law.alike.isel(depth=0, drop=True),
-                classes=law.classes.isel(depth=0, drop=True),
-            ),
-            kit.rival(
-                "round_late",
-                "the readout looks at all nodes once more",
-                label="k layers see k + 1 rounds",
-                alike=moved,
-            ),
-            kit.rival(
-                "sums_of_sets",
-                "with one feature a sum cannot hold the counts of several types",
-                label="one number tells sets apart and no more",
-                multisets=xarray.where(sums, law.multisets.sel(aggregate="max"), law.multisets),
-            ),
-        ]
+        yield kit.rival(
+            "sums tell all graphs apart that are not isomorphic",
+            "the network sees the whole graph",
+            alike=xarray.where(sums, xarray.DataArray(numbers, dims="graph"), law.alike),
+            classes=xarray.where(sums, whole, law.classes),
+            apart=1.0,
+        )
+        yield kit.rival(
+            "means see as much as sums",
+            "on graphs of one degree it is the same",
+            **borrowed("mean", "sum"),
+        )
+        yield kit.rival(
+            "maxima see as much as means",
+            "neither sees how many neighbours there are",
+            **borrowed("max", "mean"),
+        )
+        yield kit.rival(
+            "one round is enough",
+            "almost all graphs are told apart by their degrees and those of neighbours",
+            alike=law.alike.isel(depth=0, drop=True),
+            classes=law.classes.isel(depth=0, drop=True),
+        )
+        yield kit.rival(
+            "k layers see k + 1 rounds", "the readout looks at all nodes once more", alike=moved
+        )
+        yield kit.rival(
+            "one number tells sets apart and no more",
+            "with one feature a sum cannot hold the counts of several types",
+            multisets=xarray.where(sums, law.multisets.sel(aggregate="max"), law.multisets),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         sums = seen.aggregate == "sum"
         instead = lambda world, name: xarray.where(
             sums, seen[f"other_{name}"].isel(world=world), seen[name]
         )
-        return [
-            kit.control(
-                "linear",
-                "a multiset is told by a nonlinear function of a sum of nonlinear functions",
-                label="networks of linear layers",
-                alike=instead(0, "alike"),
-                classes=instead(0, "classes"),
-            ),
-            kit.control(
-                "node_ids",
-                "then copies of a graph are told apart, and hard pairs at once",
-                label="random features at every node",
-                alike=instead(1, "alike"),
-                classes=instead(1, "classes"),
-                apart=seen.numbered_apart,
-            ),
-            kit.control(
-                "exchanged",
-                "each aggregation sees its own",
-                label="means for sums, maxima for means, sums for maxima",
-                **{
-                    name: seen[name].roll(aggregate=-1)
-                    for name in ("alike", "classes", "multisets")
-                },
-            ),
-            kit.control(
-                "integers",
-                "2 + 0 = 1 + 1",
-                label="features 0, 1, 2, … to be summed",
-                multisets=xarray.where(sums, seen.of_integers, seen.multisets),
-            ),
-        ]
+        yield kit.control(
+            "networks of linear layers",
+            "a multiset is told by a nonlinear function of a sum of nonlinear functions",
+            id="linear",
+            alike=instead(0, "alike"),
+            classes=instead(0, "classes"),
+        )
+        yield kit.control(
+            "random features at every node",
+            "then copies of a graph are told apart, and hard pairs at once",
+            id="node_ids",
+            alike=instead(1, "alike"),
+            classes=instead(1, "classes"),
+            apart=seen.numbered_apart,
+        )
+        yield kit.control(
+            "means for sums, maxima for means, sums for maxima",
+            "each aggregation sees its own",
+            **{name: seen[name].roll(aggregate=-1) for name in ("alike", "classes", "multisets")},
+        )
+        yield kit.control(
+            "features 0, 1, 2, … to be summed",
+            "2 + 0 = 1 + 1",
+            multisets=xarray.where(sums, seen.of_integers, seen.multisets),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         panels = []
         for name in reversed(SETS):
             of_set = {"set": name}
@@ -467,26 +442,24 @@ class WeisfeilerLehman(kit.Claim[Setting]):
             look: dict[str, Any] = {"shade": place / 2}
             gaps.append(kit.observed_curve(gap.depth, gap[..., 1], name, kind="points", **look))
             gaps.append(kit.observed_curve(gap.depth, gap[..., 0] + 1e-17, **look))
-        return (
-            *panels,
-            kit.panel(
-                "Representations are equal, or far apart",
-                "layers",
-                "distance within, between",
-                *gaps,
-                log="y",
-            ),
-            kit.curves(
-                "Multisets told apart",
-                law.multisets,
-                seen.multisets,
-                over="size",
-                by="aggregate",
-                x="largest size",
-                y="number",
-                rivals={"sums of 0, 1, 2, …": seen.of_integers},
-                log="y",
-            ),
+        yield from panels
+        yield kit.panel(
+            "Representations are equal, or far apart",
+            "layers",
+            "distance within, between",
+            *gaps,
+            log="y",
+        )
+        yield kit.curves(
+            "Multisets told apart",
+            law.multisets,
+            seen.multisets,
+            over="size",
+            by="aggregate",
+            x="largest size",
+            y="number",
+            rivals={"sums of 0, 1, 2, …": seen.of_integers},
+            log="y",
         )
 
 

@@ -8,7 +8,6 @@ It is log(2/μ) at most, a time that two examples reach, and n does not enter. T
 class's sum x₊, falls like exp(−‖x₊‖ t). Time is that of the summed loss; the mean loss takes n times as long.
 """
 
-from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple
 
 import jax
@@ -197,7 +196,7 @@ class AlignmentTime(kit.Claim[Setting]):
         """Return the angles δ of starts to the direction opposite to their pull, shape ``(8,)``."""
         return np.geomspace(0.03, 1e-9, 8)
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {
             "size": self.examples,
             "searched_size": self.searched,
@@ -212,7 +211,7 @@ class AlignmentTime(kit.Claim[Setting]):
         if min(self.links) < 2 or min(*self.examples, *self.searched, self.dimension) < 2:
             raise kit.UserError("links, examples, searched and dimension must be at least 2")
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         most = max(self.examples)
         one = lambda k: orthogonally_separable(k, most, self.dimension, self.mu)
         draw = kit.compiled(jax.vmap(lambda k: (one(k).x, one(k).y)))
@@ -324,24 +323,22 @@ class AlignmentTime(kit.Claim[Setting]):
             np.ones((sets, 1)),
         )
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         least = min(float(separability(sets).min()) for sets in setting.drawn)
-        return [
-            kit.assume(
-                "μ of the drawn data", least, ">", 0, "the data are not orthogonally separable"
-            ),
-            kit.assume(
-                "share of searches that found a start on both classes",
-                float((self.slowness(setting.searched) > 0).mean()),
-                "==",
-                1,
-                "raise --climb",
-            ),
-            kit.assume("scale ε of the start", self.scale, "<=", 1e-8, "choose a smaller --scale"),
-        ]
+        yield kit.assume(
+            "μ of the drawn data", least, ">", 0, "the data are not orthogonally separable"
+        )
+        yield kit.assume(
+            "share of searches that found a start on both classes",
+            float((self.slowness(setting.searched) > 0).mean()),
+            "==",
+            1,
+            "raise --climb",
+        )
+        yield kit.assume("scale ε of the start", self.scale, "<=", 1e-8, "choose a smaller --scale")
 
     @sequential
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         bounds = [worst(sets) for sets in setting.drawn]
         chains = worst(setting.chains).reshape(self.seeds, -1)
         return kit.law(
@@ -364,7 +361,7 @@ class AlignmentTime(kit.Claim[Setting]):
         )
 
     @sequential
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         runs = [train(sets, self.scale, turn=True) for sets in setting.drawn]
         pairs, _, _ = train(setting.pairs, self.scale)
         aside, _, _ = train(out_of_plane(setting.pairs), self.scale)
@@ -388,55 +385,53 @@ class AlignmentTime(kit.Claim[Setting]):
             opposite=("angle", opposite[:, 0], "time"),
         )
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         ended = float(observed["finished"])
-        return [kit.assume("share of trainings that ended", ended, "==", 1, "raise LONGEST")]
+        yield kit.assume("share of trainings that ended", ended, "==", 1, "raise LONGEST")
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return the time per log(1/δ) of starts near the opposite of their pull."""
         slope = np.polyfit(-np.log(seen.angle.values), seen.opposite.values, 1)[0]
         return {"slope": xarray.DataArray(slope)}
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.at_most(
-                "longest",
-                LATE * law.searched,
-                seen.searched,
-                each=True,
-                label="time of selection on searched data, against arcosh(1/μ) − artanh p₀",
-            ),
-            kit.follows(
-                "sharp",
-                law.pairs,
-                seen.pairs,
-                0.002,
-                label="two examples: time of selection, arcosh(1/μ) − artanh p₀",
-            ),
-            *self.judge_drawn(law, seen),
-            kit.at_most(
-                "longest_chain",
-                LATE * law.chain_bound,
-                seen.chains,
-                each=True,
-                label="time of selection on chains, against the bound",
-            ),
-            kit.follows(
-                "chains",
-                law.chains,
-                seen.chains,
-                0.005,
-                label="chains: time of selection, against exact straight pieces",
-            ),
-            kit.follows(
-                "opposite",
-                law.opposite,
-                seen.slope,
-                0.01,
-                absolute=True,
-                label=f"time per log(1/δ) at δ from −G, G of {OTHERS} equal examples of the other class",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.at_most(
+            "longest",
+            LATE * law.searched,
+            seen.searched,
+            each=True,
+            label="time of selection on searched data, against arcosh(1/μ) − artanh p₀",
+        )
+        yield kit.follows(
+            "sharp",
+            law.pairs,
+            seen.pairs,
+            0.002,
+            label="two examples: time of selection, arcosh(1/μ) − artanh p₀",
+        )
+        yield from self.judge_drawn(law, seen)
+        yield kit.at_most(
+            "longest_chain",
+            LATE * law.chain_bound,
+            seen.chains,
+            each=True,
+            label="time of selection on chains, against the bound",
+        )
+        yield kit.follows(
+            "chains",
+            law.chains,
+            seen.chains,
+            0.005,
+            label="chains: time of selection, against exact straight pieces",
+        )
+        yield kit.follows(
+            "opposite",
+            law.opposite,
+            seen.slope,
+            0.01,
+            absolute=True,
+            label=f"time per log(1/δ) at δ from −G, G of {OTHERS} equal examples of the other class",
+        )
 
     def judge_drawn(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
         """Compare times and rates on drawn sets."""
@@ -478,113 +473,94 @@ class AlignmentTime(kit.Claim[Setting]):
         pairs = lambda times: np.maximum(times - start, 1e-3)
         return [
             kit.rival(
-                "talk",
+                "time ∝ 1/μ",
                 "the bound of the talk, read as a law and equal at the largest μ",
-                label="time ∝ 1/μ",
                 pairs=pairs(last * beyond),
             ),
             kit.rival(
-                "paper",
+                "time ∝ 1/√μ",
                 "the bound of the paper, read as a law and equal at the largest μ",
-                label="time ∝ 1/√μ",
                 pairs=pairs(last * np.sqrt(beyond)),
             ),
             kit.rival(
-                "log_n",
+                "time ∝ log n",
                 "both sources have it; equal at two examples",
-                label="time ∝ log n",
                 pairs=pairs(bound * np.log(n) / np.log(2)),
             ),
             kit.rival(
-                "without_two",
+                "log(1/μ) in the place of arcosh(1/μ)",
                 "the leading order",
-                label="log(1/μ) in the place of arcosh(1/μ)",
                 pairs=pairs(np.log(1 / mu)),
             ),
             kit.rival(
-                "two_percent_less",
+                "selection ends by 0.98 (arcosh(1/μ) − artanh p₀)",
                 "the bound could have room",
-                label="selection ends by 0.98 (arcosh(1/μ) − artanh p₀)",
                 searched=0.98 * law.searched,
                 pairs=0.98 * law.pairs,
             ),
         ]
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         mean = lambda values: (
             ("size", "seed"),
             [_mean(sets, of_size) for sets, of_size in zip(setting.drawn, values, strict=True)],
         )
         links = law.links - 1
-        return [
-            *self.rivals_of_pairs(law),
-            kit.rival(
-                "links_add",
-                "each link must be met before the next",
-                label="the time of a chain is proportional to its links",
-                chains=law.chains.isel(links=0, drop=True) * links / links[0].drop_vars("links"),
-            ),
-            kit.rival(
-                "own_only",
-                "the class that a neuron turns to is what moves it",
-                label="only own examples pull",
-                drawn=mean([selection_time(sets, others=False) for sets in setting.drawn]),
-            ),
-            kit.rival(
-                "count",
-                "as if all examples of a class were parallel",
-                label="tan(θ/2) falls at the rate Σ‖x_i‖",
-                rates=mean([lengths(sets, count=True) for sets in setting.drawn]),
-            ),
-            kit.rival(
-                "least_rate",
-                "what μ alone guarantees; the sources' bound of convergence has μ too",
-                label="tan(θ/2) falls at the least rate that μ allows",
-                rates=mean([lengths(sets, least=True) for sets in setting.drawn]),
-            ),
-            kit.rival(
-                "one_pull",
-                "one example bounds the time",
-                label="time log(1/δ) near −G, however many examples pull",
-                opposite=1.0,
-            ),
-            kit.rival(
-                "every_start",
-                "a bound in n and μ for all neurons that end in their class",
-                label="starts near −G take no longer",
-                opposite=0.0,
-            ),
-        ]
+        yield from self.rivals_of_pairs(law)
+        yield kit.rival(
+            "the time of a chain is proportional to its links",
+            "each link must be met before the next",
+            chains=law.chains.isel(links=0, drop=True) * links / links[0].drop_vars("links"),
+        )
+        yield kit.rival(
+            "only own examples pull",
+            "the class that a neuron turns to is what moves it",
+            drawn=mean([selection_time(sets, others=False) for sets in setting.drawn]),
+        )
+        yield kit.rival(
+            "tan(θ/2) falls at the rate Σ‖x_i‖",
+            "as if all examples of a class were parallel",
+            rates=mean([lengths(sets, count=True) for sets in setting.drawn]),
+        )
+        yield kit.rival(
+            "tan(θ/2) falls at the least rate that μ allows",
+            "what μ alone guarantees; the sources' bound of convergence has μ too",
+            rates=mean([lengths(sets, least=True) for sets in setting.drawn]),
+        )
+        yield kit.rival(
+            "time log(1/δ) near −G, however many examples pull",
+            "one example bounds the time",
+            opposite=1.0,
+        )
+        yield kit.rival(
+            "starts near −G take no longer",
+            "a bound in n and μ for all neurons that end in their class",
+            opposite=0.0,
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         longest = seen.opposite.isel(angle=-1, drop=True)
-        return [
-            kit.control(
-                "opposite_start",
-                "no cone of own examples pulls on it, so that its time has no bound in μ",
-                label=f"a start at {self.angles[-1]:g} from −G that sees the other class only",
-                searched=longest,
-                drawn_each=longest,
-                chains=longest,
-            ),
-            kit.control(
-                "out_of_plane",
-                "the example seen pulls a start out of the plane of the two towards the other one, too",
-                label="starts beside the plane of the two examples",
-                pairs=seen.pairs_aside,
-            ),
-            kit.control(
-                "sizes_exchanged",
-                "more examples pull harder",
-                label="the largest drawn sets in the place of the smallest",
-                drawn=(seen.drawn.dims, seen.drawn.values[::-1]),
-                rates=(seen.rates.dims, seen.rates.values[::-1]),
-            ),
-        ]
+        yield kit.control(
+            f"a start at {self.angles[-1]:g} from −G that sees the other class only",
+            "no cone of own examples pulls on it, so that its time has no bound in μ",
+            id="opposite_start",
+            searched=longest,
+            drawn_each=longest,
+            chains=longest,
+        )
+        yield kit.control(
+            "starts beside the plane of the two examples",
+            "the example seen pulls a start out of the plane of the two towards the other one, too",
+            pairs=seen.pairs_aside,
+        )
+        yield kit.control(
+            "the largest drawn sets in the place of the smallest",
+            "more examples pull harder",
+            drawn=(seen.drawn.dims, seen.drawn.values[::-1]),
+            rates=(seen.rates.dims, seen.rates.values[::-1]),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         limit = [0.0, float(np.arccosh(1 / self.least_mu))]
         sizes: list[Any] = []
         for i, n in enumerate(self.examples):
@@ -597,39 +573,33 @@ class AlignmentTime(kit.Claim[Setting]):
         flat = lambda array: array.transpose(*by_size).values.ravel()
         times = seen.opposite.values
         angles = self.angles
-        return (
-            self.pairs_panel(law, seen),
-            kit.panel(
-                "No neuron takes longer than the bound",
-                "(arcosh(1/μ) − artanh p₀)/min‖x‖",
-                "time of selection",
-                *sizes,
-                kit.observed_curve(
-                    flat(law.searched), flat(seen.searched), "searched", kind="points"
-                ),
-                kit.predicted_curve(limit, limit, "bound"),
+        yield self.pairs_panel(law, seen)
+        yield kit.panel(
+            "No neuron takes longer than the bound",
+            "(arcosh(1/μ) − artanh p₀)/min‖x‖",
+            "time of selection",
+            *sizes,
+            kit.observed_curve(flat(law.searched), flat(seen.searched), "searched", kind="points"),
+            kit.predicted_curve(limit, limit, "bound"),
+        )
+        yield kit.curves(
+            "The time of a chain rises with its length, then falls",
+            law.chains,
+            seen.chains,
+            over="links",
+            x="links n",
+            y="time of selection",
+            log="x",
+        )
+        yield kit.panel(
+            "Opposite to the other class no bound holds",
+            "δ, angle to −G",
+            "time of selection",
+            kit.observed_curve(angles, times, "neurons", kind="points"),
+            kit.predicted_curve(
+                angles, times[0] + float(law.opposite) * np.log(angles[0] / angles), "log(1/δ)/‖G‖"
             ),
-            kit.curves(
-                "The time of a chain rises with its length, then falls",
-                law.chains,
-                seen.chains,
-                over="links",
-                x="links n",
-                y="time of selection",
-                log="x",
-            ),
-            kit.panel(
-                "Opposite to the other class no bound holds",
-                "δ, angle to −G",
-                "time of selection",
-                kit.observed_curve(angles, times, "neurons", kind="points"),
-                kit.predicted_curve(
-                    angles,
-                    times[0] + float(law.opposite) * np.log(angles[0] / angles),
-                    "log(1/δ)/‖G‖",
-                ),
-                log="x",
-            ),
+            log="x",
         )
 
     def pairs_panel(self, law: xarray.Dataset, seen: xarray.Dataset) -> kit.Panel:

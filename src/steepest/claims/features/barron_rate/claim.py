@@ -6,7 +6,6 @@ bound (2C_f)², and nothing else depends on the dimension. Ridges chosen one aft
 beforehand.
 """
 
-from collections.abc import Mapping
 from typing import Annotated
 
 import numpy as np
@@ -51,7 +50,7 @@ class BarronRate(kit.Claim[None]):
 
     kind = "theorem"
     says = {
-        "miss f by (V²Eφ² − ‖f‖²)/N in mean square, in dimensions 2, 5 and 10": ("error", "mass"),
+        "miss f by (V²Eφ² − ‖f‖²)/N in mean square, in dimensions 2, 5 and 10": ("error", "mass")
     }
     statement = (
         r"\mathbb E\,\lVert \frac{V}{N}\sum_{j=1}^N\varphi_j-f\rVert^2"
@@ -123,7 +122,7 @@ class BarronRate(kit.Claim[None]):
         """The function in every dimension."""
         return [barron(d, self.scale) for d in self.dimensions]
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {"dimension": self.dimensions, "width": self.widths}
 
     def check_fields(self) -> None:
@@ -134,18 +133,16 @@ class BarronRate(kit.Claim[None]):
                 f"--chosen is at most --fit-points {self.fit_points}, got {self.chosen}"
             )
 
-    def hypotheses(self, setting: None) -> list[kit.Hypothesis]:
-        return [
-            kit.assume(
-                "radius of the points",
-                self.radius,
-                "<=",
-                1,
-                "beyond the unit ball the steps do not make f",
-            )
-        ]
+    def hypotheses(self, setting):
+        yield kit.assume(
+            "radius of the points",
+            self.radius,
+            "<=",
+            1,
+            "beyond the unit ball the steps do not make f",
+        )
 
-    def predict(self, setting: None) -> kit.Prediction:
+    def predict(self, setting):
         constants = np.array([f.variance for f in self.functions])
         return kit.law(
             error=("dimension width", np.divide.outer(constants, self.widths)),
@@ -153,7 +150,7 @@ class BarronRate(kit.Claim[None]):
             gain=0.2,
         )
 
-    def observe(self, setting: None, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         shape = (self.seeds, len(self.dimensions), len(self.widths))
         errors = np.zeros(shape)
@@ -193,32 +190,30 @@ class BarronRate(kit.Claim[None]):
                 errors.append(errors_of(train[:, columns], fresh[:, columns], *targets))
         return Fits(np.array(greedy), np.array(fixed))
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         gain = 1 - (seen.greedy / seen.fixed).isel(chosen=-1, drop=True)
-        return [
-            kit.follows(
-                "error",
-                law.error,
-                seen.error,
-                0.1,  # twenty groups of a hundred networks leave 0.05 in two dimensions, at all points at once
-                label="squared error of N drawn steps",
-            ),
-            kit.follows(
-                "mass",
-                law.mass,
-                seen.mass,
-                0.02,  # the interval is 0.3 %, that of one batch of proposals 1 %
-                label="V from the share of proposals that are kept",
-            ),
-            kit.at_least(
-                "adaptive",
-                law.gain,
-                gain,
-                label=f"error of {self.chosen} chosen ridges below that of fixed ones, d = {self.greedy_dimension}",
-            ),
-        ]
+        yield kit.follows(
+            "error",
+            law.error,
+            seen.error,
+            0.1,  # twenty groups of a hundred networks leave 0.05 in two dimensions, at all points at once
+            label="squared error of N drawn steps",
+        )
+        yield kit.follows(
+            "mass",
+            law.mass,
+            seen.mass,
+            0.02,  # the interval is 0.3 %, that of one batch of proposals 1 %
+            label="V from the share of proposals that are kept",
+        )
+        yield kit.at_least(
+            "adaptive",
+            law.gain,
+            gain,
+            label=f"error of {self.chosen} chosen ridges below that of fixed ones, d = {self.greedy_dimension}",
+        )
 
-    def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         functions = self.functions
         width = np.array(self.widths)
         over_width = lambda constants: ("dimension width", np.divide.outer(constants, width))
@@ -227,70 +222,56 @@ class BarronRate(kit.Claim[None]):
         from_first = law.error.isel(width=0, drop=True) * (law.width / law.width[0]) ** (
             xarray.DataArray(slow, {"dimension": d}, ["dimension"])
         )
-        return [
-            kit.rival(
-                "no_mean",
-                "the second moment of a step, without the square of its mean",
-                label="V² Eφ²/N",
-                error=over_width([f.variance + f.norm for f in functions]),
-            ),
-            kit.rival(
-                "full_mass",
-                "it is what the bound uses",
-                label="V = 2 C_f",
-                mass=("dimension", [2 * f.constant for f in functions]),
-            ),
-            kit.rival(
-                "bound_attained",
-                "the bound is what one gets",
-                label="(2 C_f)²/N",
-                error=over_width([(2 * f.constant) ** 2 for f in functions]),
-            ),
-            kit.rival(
-                "cosines",
-                "sampled frequencies: random features of cosines",
-                label="the variance of sampled cosines over N",
-                error=over_width([fourier_variance(f) for f in functions]),
-            ),
-            kit.rival(
-                "curse",
-                "what fixed bases do in the worst case, or one dimension more for d = 2",
-                label="N^(−2/d)",
-                error=from_first,
-            ),
-            kit.rival(
-                "one_constant",
-                "the rate does not depend on the dimension",
-                label="the same constant in every dimension",
-                error=law.error.mean("dimension").expand_dims(dimension=d),
-            ),
-        ]
+        yield kit.rival(
+            "V² Eφ²/N",
+            "the second moment of a step, without the square of its mean",
+            error=over_width([f.variance + f.norm for f in functions]),
+        )
+        yield kit.rival(
+            "V = 2 C_f",
+            "it is what the bound uses",
+            mass=("dimension", [2 * f.constant for f in functions]),
+        )
+        yield kit.rival(
+            "(2 C_f)²/N",
+            "the bound is what one gets",
+            error=over_width([(2 * f.constant) ** 2 for f in functions]),
+        )
+        yield kit.rival(
+            "the variance of sampled cosines over N",
+            "sampled frequencies: random features of cosines",
+            error=over_width([fourier_variance(f) for f in functions]),
+        )
+        yield kit.rival(
+            "N^(−2/d)",
+            "what fixed bases do in the worst case, or one dimension more for d = 2",
+            error=from_first,
+        )
+        yield kit.rival(
+            "the same constant in every dimension",
+            "the rate does not depend on the dimension",
+            error=law.error.mean("dimension").expand_dims(dimension=d),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "wider",
-                "their mean is another function",
-                label=f"steps drawn for a function {OTHER:g} times as wide",
-                error=seen.wider_error,
-            ),
-            kit.control(
-                "next_dimension",
-                "in each dimension another share is kept",
-                label="proposals of another dimension",
-                mass=("seed dimension", seen.mass.roll(dimension=1).values),
-            ),
-            kit.control(
-                "not_chosen",
-                "ridges drawn beforehand know nothing of f",
-                label="the first ridges in place of the chosen ones",
-                greedy=seen.fixed,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            f"steps drawn for a function {OTHER:g} times as wide",
+            "their mean is another function",
+            id="wider",
+            error=seen.wider_error,
+        )
+        yield kit.control(
+            "proposals of another dimension",
+            "in each dimension another share is kept",
+            mass=("seed dimension", seen.mass.roll(dimension=1).values),
+        )
+        yield kit.control(
+            "the first ridges in place of the chosen ones",
+            "ridges drawn beforehand know nothing of f",
+            greedy=seen.fixed,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         middle = len(self.dimensions) // 2
         d = self.dimensions[middle]
         N = np.array(self.widths, float)
@@ -298,36 +279,34 @@ class BarronRate(kit.Claim[None]):
         counts = counted(self.chosen)
         bound = [(2 * f.constant) ** 2 for f in self.functions]
         of_drawn = barron(self.greedy_dimension, self.scale).variance
-        return (
-            kit.curves(
-                "Drawn steps: a constant over N in every dimension",
-                law.error,
-                seen.error,
-                over="width",
-                by="dimension",
-                name="d = {}",
-                x="steps N",
-                y="squared error",
-                more=(kit.rival_curve(N, first * (N / N[0]) ** (-2 / d), f"N^(−2/{d})"),),
-                log="xy",
-            ),
-            kit.curves(
-                "The constant is known, far below Barron's bound",
-                (law.error * law.width).mean("width"),
-                (seen.error * seen.width).mean("width"),
-                over="dimension",
-                x="dimension d",
-                y="N · squared error",
-                more=(kit.rival_curve(self.dimensions, bound, "(2 C_f)²"),),
-                log="y",
-            ),
-            kit.panel(
-                f"Chosen ridges beat fixed ones, d = {self.greedy_dimension}",
-                "ridges N",
-                "squared error",
-                kit.observed_curve(counts, seen.greedy.mean("seed"), "chosen"),
-                kit.observed_curve(counts, seen.fixed.mean("seed"), "fixed", shade=0.6),
-                kit.predicted_curve(counts, of_drawn / counts, "drawn, without a fit"),
-                log="xy",
-            ),
+        yield kit.curves(
+            "Drawn steps: a constant over N in every dimension",
+            law.error,
+            seen.error,
+            over="width",
+            by="dimension",
+            name="d = {}",
+            x="steps N",
+            y="squared error",
+            more=(kit.rival_curve(N, first * (N / N[0]) ** (-2 / d), f"N^(−2/{d})"),),
+            log="xy",
+        )
+        yield kit.curves(
+            "The constant is known, far below Barron's bound",
+            (law.error * law.width).mean("width"),
+            (seen.error * seen.width).mean("width"),
+            over="dimension",
+            x="dimension d",
+            y="N · squared error",
+            more=(kit.rival_curve(self.dimensions, bound, "(2 C_f)²"),),
+            log="y",
+        )
+        yield kit.panel(
+            f"Chosen ridges beat fixed ones, d = {self.greedy_dimension}",
+            "ridges N",
+            "squared error",
+            kit.observed_curve(counts, seen.greedy.mean("seed"), "chosen"),
+            kit.observed_curve(counts, seen.fixed.mean("seed"), "fixed", shade=0.6),
+            kit.predicted_curve(counts, of_drawn / counts, "drawn, without a fit"),
+            log="xy",
         )

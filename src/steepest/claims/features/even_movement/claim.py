@@ -7,7 +7,6 @@ moves in proportion to its neuron's activity, nearly a Gaussian over neurons. Th
 the kernel's own descent, without a free constant. Compared at equal risk.
 """
 
-from collections.abc import Mapping
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -128,13 +127,13 @@ class EvenMovement(kit.Claim[Setting]):
         ),
     )
     not_told = {
-        "inner.width.halved": "√(log m) grows by a seventh over these widths, and the margin takes 3 %",
+        "inner.width.halved": "√(log m) grows by a seventh over these widths, and the margin takes 3 %"
     }
     tiny = {"widths": (16, 32, 64), "examples": 8, "target": 0.5, "seeds": 3}
     full = {"widths": (16, 64, 256, 1024, 4096, 16384), "examples": 200, "seeds": 24}
     out_of_scope = {"step": 3.0}
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {"width": self.widths}
 
     def check_fields(self) -> None:
@@ -143,29 +142,27 @@ class EvenMovement(kit.Claim[Setting]):
                 f"growth with width needs at least three increasing --widths, got {self.widths}; try 64 256 1024"
             )
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
         data = signs(on_sphere(digits((3, 8))))
         chosen = rng.permutation(data.n)[: self.examples]
         turned = np.where(rng.random(self.examples) < self.flipped, -1.0, 1.0)
         return Setting(np.asarray(data.x)[chosen], np.asarray(data.y)[chosen] * turned)
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         closest = float(np.triu(setting.x @ setting.x.T, 1).max())
-        return [
-            kit.assume(
-                "step / largest stable one", self.step / 2, "<", 1, "larger steps are no descent"
-            ),
-            kit.assume(
-                "largest cosine of two images",
-                closest,
-                "<",
-                1 - 1e-9,
-                "the same image twice may have two labels",
-            ),
-        ]
+        yield kit.assume(
+            "step / largest stable one", self.step / 2, "<", 1, "larger steps are no descent"
+        )
+        yield kit.assume(
+            "largest cosine of two images",
+            closest,
+            "<",
+            1 - 1e-9,
+            "the same image twice may have two labels",
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         moved = movements(*setting, self.step, self.target)
         far = far_hidden(moved, self.widths)
         return kit.law(
@@ -174,7 +171,7 @@ class EvenMovement(kit.Claim[Setting]):
             outer=("width", far_outputs(moved, self.widths)),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         x, y = setting
         runs = [
@@ -184,47 +181,44 @@ class EvenMovement(kit.Claim[Setting]):
         by_name = dict(zip(Extremes._fields, np.moveaxis(np.array(runs), -1, 0), strict=True))
         return kit.seen(**{name: ("seed width", values) for name, values in by_name.items()})
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         left = observed["risk"].max() / self.target
-        return [
-            kit.assume("largest risk at the end / target", left, "<=", 1, "raise --target"),
-        ]
+        yield kit.assume("largest risk at the end / target", left, "<=", 1, "raise --target")
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         wide = law.width >= min(WIDE, max(self.widths))
-        return [
-            kit.follows(
-                "inner",
-                law.inner.where(wide, drop=True),
-                seen.inner.where(wide, drop=True),
-                0.03,
-                label=f"farthest hidden neuron over the rms from {WIDE} neurons on, hidden layer trained",
-            ),
-            kit.power(
-                "movement",
-                law.movement,
-                seen.movement,
-                0.06,  # networks of 16 neurons move a tenth more than the limit's kernel, 0.02
-                over="width",
-                label="how far the farthest hidden neuron goes, in width",
-            ),
-            kit.follows(
-                "outer",
-                law.outer,
-                seen.outer,
-                0.05,
-                label="farthest output weight over the rms, both layers trained",
-            ),
-            kit.at_least(
-                "mean_field",
-                0.0,
-                (seen.mean_both - seen.mean_inner).isel(width=-1, drop=True),
-                label="mean-field, widest: farthest neuron over the rms, both layers − hidden layer alone",
-            ),
-        ]
+        yield kit.follows(
+            "inner",
+            law.inner.where(wide, drop=True),
+            seen.inner.where(wide, drop=True),
+            0.03,
+            label=f"farthest hidden neuron over the rms from {WIDE} neurons on, hidden layer trained",
+        )
+        yield kit.power(
+            "movement",
+            law.movement,
+            seen.movement,
+            0.06,  # networks of 16 neurons move a tenth more than the limit's kernel, 0.02
+            over="width",
+            label="how far the farthest hidden neuron goes, in width",
+        )
+        yield kit.follows(
+            "outer",
+            law.outer,
+            seen.outer,
+            0.05,
+            label="farthest output weight over the rms, both layers trained",
+        )
+        yield kit.at_least(
+            "mean_field",
+            0.0,
+            (seen.mean_both - seen.mean_inner).isel(width=-1, drop=True),
+            label="mean-field, widest: farthest neuron over the rms, both layers − hidden layer alone",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
-        return [*self.rivals_of_extremes(setting, law), *self.rivals_of_growth(law)]
+    def rivals(self, setting, law):
+        yield from self.rivals_of_extremes(setting, law)
+        yield from self.rivals_of_growth(law)
 
     def rivals_of_extremes(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
         """Return wrong theories of how far the farthest weight goes beside the others."""
@@ -232,27 +226,25 @@ class EvenMovement(kit.Claim[Setting]):
         gaussian = ("width", gaussian_extremes(self.widths))
         return [
             kit.rival(
-                "alike",
+                "output weights move as evenly as hidden neurons",
                 "all weights follow one gradient",
-                label="output weights move as evenly as hidden neurons",
                 outer=law.inner,
             ),
             kit.rival(
-                "gaussian_hidden",
+                "hidden neurons have Gaussian extremes",
                 "features of random neurons are Gaussian",
-                label="hidden neurons have Gaussian extremes",
+                id="gaussian_hidden",
                 inner=gaussian,
             ),
             kit.rival(
-                "gaussian_outputs",
+                "output weights have exactly Gaussian extremes",
                 "a sum over many examples is Gaussian, but these are rectified and alike",
-                label="output weights have exactly Gaussian extremes",
                 outer=gaussian,
             ),
             kit.rival(
-                "first_order",
+                "output weights to first order",
                 "neurons of wide networks hardly turn while they learn",
-                label="output weights to first order",
+                id="first_order",
                 outer=("width", far_outputs(moved, self.widths, second=False)),
             ),
         ]
@@ -262,93 +254,83 @@ class EvenMovement(kit.Claim[Setting]):
         growth = law.width / law.width[0]
         return [
             kit.rival(
-                "twelfth_root",
+                "the farthest output weight grows like m^(1/12)",
                 "from 64 to 4096 neurons √(log m) grows about as fast",
-                label="the farthest output weight grows like m^(1/12)",
+                id="twelfth_root",
                 outer=law.outer[0] * growth ** (1 / 12),
             ),
             kit.rival(
-                "logarithm",
+                "output weights have extremes of log m",
                 "as the largest of variables with exponential tails",
-                label="output weights have extremes of log m",
                 outer=law.outer[0] * np.log(law.width) / np.log(law.width[0]),
             ),
             kit.rival(
-                "no_growth",
+                "no growth with width",
                 "features have a law that does not depend on width",
-                label="no growth with width",
                 outer=law.outer[0] * growth**0,
                 inner=law.inner[0] * growth**0,
             ),
             kit.rival(
-                "fixed",
+                "neurons move as far at any width",
                 "each neuron must turn to fit",
-                label="neurons move as far at any width",
                 movement=law.movement[0] * growth**0,
             ),
             kit.rival(
-                "mean_field_movement",
+                "neurons move like 1/m",
                 "the output is a sum over m",
-                label="neurons move like 1/m",
+                id="mean_field_movement",
                 movement=law.movement[0] / growth,
             ),
         ]
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "layers_swapped",
-                "which layers train decides",
-                label="output weights for hidden neurons, and the reverse",
-                inner=seen.outer,
-                outer=seen.both_hidden,
-                mean_inner=seen.mean_both,
-                mean_both=seen.mean_inner,
-            ),
-            kit.control(
-                "mean_field",
-                "outputs divided by m need neurons that move as far at any width",
-                label="mean-field networks",
-                movement=seen.mean_movement,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "output weights for hidden neurons, and the reverse",
+            "which layers train decides",
+            inner=seen.outer,
+            outer=seen.both_hidden,
+            mean_inner=seen.mean_both,
+            mean_both=seen.mean_inner,
+        )
+        yield kit.control(
+            "mean-field networks",
+            "outputs divided by m need neurons that move as far at any width",
+            id="mean_field",
+            movement=seen.mean_movement,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
-        return (
-            kit.curves(
-                "The farthest output weight",
-                law.outer,
-                seen.outer,
-                over="width",
-                x="width m",
-                y="largest |Δa| over the rms",
-                rivals={
-                    "first order": rivals["first_order"].outer,
-                    "m^(1/12)": rivals["twelfth_root"].outer,
-                },
-                log="x",
-            ),
-            kit.curves(
-                "The farthest hidden neuron",
-                law.inner,
-                seen.inner,
-                over="width",
-                x="width m",
-                y="largest ‖Δw‖ over the rms",
-                rivals={"Gaussian": rivals["gaussian_hidden"].inner},
-                log="x",
-                ylim=(1, None),
-            ),
-            kit.curves(
-                "How far it goes",
-                law.movement,
-                seen.movement,
-                over="width",
-                x="width m",
-                y="largest ‖Δw‖",
-                rivals={"1/m": rivals["mean_field_movement"].movement},
-                log="xy",
-            ),
+    def figure(self, law, seen, rivals):
+        yield kit.curves(
+            "The farthest output weight",
+            law.outer,
+            seen.outer,
+            over="width",
+            x="width m",
+            y="largest |Δa| over the rms",
+            rivals={
+                "first order": rivals["first_order"].outer,
+                "m^(1/12)": rivals["twelfth_root"].outer,
+            },
+            log="x",
+        )
+        yield kit.curves(
+            "The farthest hidden neuron",
+            law.inner,
+            seen.inner,
+            over="width",
+            x="width m",
+            y="largest ‖Δw‖ over the rms",
+            rivals={"Gaussian": rivals["gaussian_hidden"].inner},
+            log="x",
+            ylim=(1, None),
+        )
+        yield kit.curves(
+            "How far it goes",
+            law.movement,
+            seen.movement,
+            over="width",
+            x="width m",
+            y="largest ‖Δw‖",
+            rivals={"1/m": rivals["mean_field_movement"].movement},
+            log="xy",
         )

@@ -77,14 +77,7 @@ def start(width: int, dimension: int, rng: np.random.Generator) -> Values:
 
 
 def train(
-    x: Values,
-    y: Values,
-    first: Values,
-    scale: float,
-    step: float,
-    target: float,
-    *,
-    both: bool,
+    x: Values, y: Values, first: Values, scale: float, step: float, target: float, *, both: bool
 ) -> Moved:
     """Descend on the logistic risk from output weights ±1 until it is below the target.
 

@@ -7,7 +7,6 @@ margin over all directions: half of it needs one direction of half the best edge
 exponentially with d, so that at least 1/P(d) directions are needed on average.
 """
 
-from collections.abc import Mapping
 from typing import Annotated
 
 import numpy as np
@@ -129,10 +128,10 @@ class LowRotationMargin(kit.Claim[Setting]):
         count = int(2 * np.log2(self.widest / 4)) + 1
         return np.unique(np.round(4 * 2 ** (np.arange(count) / 2)).astype(int))
 
-    def axes(self) -> dict[str, tuple[float, ...]]:
+    def axes(self):
         return {"width": self.widths, "dimension": self.dimensions}
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
         draw = lambda width: np.stack(
             [units(rng, width, self.dimension) for _ in range(self.seeds)]
@@ -143,18 +142,16 @@ class LowRotationMargin(kit.Claim[Setting]):
         best = [parity_margins(d, 2).first for d in (self.dimension, *self.dimensions)]
         return Setting(directions, features, signs, np.array(best))
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         least = self.margins(setting, balanced=True).min()
         # what the flow still gains once the data are fitted, where log Σ|c_j| is about zero
         growth = self.horizon - max(0.0, np.log(self.start))
-        return [
-            kit.assume(
-                "least margin of the first directions", least, ">", 1e-6, "choose larger --widths"
-            ),
-            kit.assume(
-                "log of growth after the fit", growth, ">=", 12, "raise --horizon, or lower --start"
-            ),
-        ]
+        yield kit.assume(
+            "least margin of the first directions", least, ">", 1e-6, "choose larger --widths"
+        )
+        yield kit.assume(
+            "log of growth after the fit", growth, ">=", 12, "raise --horizon, or lower --start"
+        )
 
     def margins(self, setting: Setting, balanced: bool) -> np.ndarray:
         """Return the largest margins of all first directions, with their first signs or any, ``(seeds, widths)``."""
@@ -164,7 +161,7 @@ class LowRotationMargin(kit.Claim[Setting]):
         ]
         return np.array(margins).T
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         return kit.law(
             either=("seed width", self.margins(setting, balanced=False)),
             balanced=("seed width", self.margins(setting, balanced=True)),
@@ -178,7 +175,7 @@ class LowRotationMargin(kit.Claim[Setting]):
         relative = [edges(units(rng, DRAWS, d)) / best for d, best in bests]
         return np.array([(edge >= share).mean() for edge in relative])
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         bests = list(zip(self.dimensions, setting.best[1:], strict=True))
         needed = [
@@ -202,91 +199,75 @@ class LowRotationMargin(kit.Claim[Setting]):
         ]
         return np.array(paths).swapaxes(0, 1)
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         ends = [observed[name][:, :, 0, -1].min() for name in ("either", "balanced")]
         missed = np.isinf(observed["needed"]).mean()
-        return [
-            kit.assume(
-                "least log Σ|c_j| at the end",
-                min(ends),
-                ">=",
-                self.horizon,
-                "lower --horizon",
-            ),
-            kit.assume("share of widths above the widest", missed, "==", 0, "raise --widest"),
-        ]
+        yield kit.assume(
+            "least log Σ|c_j| at the end", min(ends), ">=", self.horizon, "lower --horizon"
+        )
+        yield kit.assume("share of widths above the widest", missed, "==", 0, "raise --widest")
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> dict[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return the margins at the ends of the flows."""
         return {
             "either_end": seen.either.isel(axis=1, reading=-1),
             "balanced_end": seen.balanced.isel(axis=1, reading=-1),
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "either",
-                law.either,
-                seen.either_end,
-                LEFT,
-                over="width",
-                each=True,
-                label="margin of the flow off balance",
-            ),
-            kit.follows(
-                "balanced",
-                law.balanced,
-                seen.balanced_end,
-                LEFT,
-                over="width",
-                each=True,
-                label="margin of the balanced flow",
-            ),
-            kit.at_least(
-                "needed",
-                law.needed,
-                seen.needed,
-                label="width for half of γ₁, at least 1/P(d)",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "either",
+            law.either,
+            seen.either_end,
+            LEFT,
+            over="width",
+            each=True,
+            label="margin of the flow off balance",
+        )
+        yield kit.follows(
+            "balanced",
+            law.balanced,
+            seen.balanced_end,
+            LEFT,
+            over="width",
+            each=True,
+            label="margin of the balanced flow",
+        )
+        yield kit.at_least(
+            "needed", law.needed, seen.needed, label="width for half of γ₁, at least 1/P(d)"
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         lazy = [[euclidean_margin(f) for f in sets] for sets in setting.features]
-        return [
-            kit.rival(
-                "same_limit",
-                "the balanced start is called a matter of convenience",
-                label="the balanced flow reaches the margin of either sign",
-                balanced=law.either,
-            ),
-            kit.rival(
-                "signs_kept",
-                "output weights start with these signs",
-                label="the flow off balance keeps its signs",
-                either=law.balanced,
-            ),
-            kit.rival(
-                "euclidean",
-                "were the features' weights trained by themselves",
-                label="the limit is the separator of least ℓ2 norm",
-                either=("seed width", np.array(lazy).T),
-            ),
-            kit.rival(
-                "all_directions",
-                "the space of all neurons, as for widths without end",
-                label="the first directions have the margin γ₁",
-                either=xarray.full_like(law.either, setting.best[0]),
-            ),
-            kit.rival(
-                "one_good_neuron",
-                "it fits all points nearly as well as the four best",
-                label="a direction of nine tenths of the best edge is needed",
-                needed=("dimension", 1 / np.maximum(self.chance(0.9, setting), 1 / DRAWS)),
-            ),
-        ]
+        yield kit.rival(
+            "the balanced flow reaches the margin of either sign",
+            "the balanced start is called a matter of convenience",
+            id="same_limit",
+            balanced=law.either,
+        )
+        yield kit.rival(
+            "the flow off balance keeps its signs",
+            "output weights start with these signs",
+            id="signs_kept",
+            either=law.balanced,
+        )
+        yield kit.rival(
+            "the limit is the separator of least ℓ2 norm",
+            "were the features' weights trained by themselves",
+            either=("seed width", np.array(lazy).T),
+        )
+        yield kit.rival(
+            "the first directions have the margin γ₁",
+            "the space of all neurons, as for widths without end",
+            either=xarray.full_like(law.either, setting.best[0]),
+        )
+        yield kit.rival(
+            "a direction of nine tenths of the best edge is needed",
+            "it fits all points nearly as well as the four best",
+            needed=("dimension", 1 / np.maximum(self.chance(0.9, setting), 1 / DRAWS)),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         early = {
             name: (
                 seen[name].dims,
@@ -294,18 +275,9 @@ class LowRotationMargin(kit.Claim[Setting]):
             )
             for name in ("either", "balanced")
         }
-        return [
-            kit.control(
-                "stopped",
-                "the approach is slow",
-                label="flows after a third of their readings",
-                **early,
-            ),
-        ]
+        yield kit.control("flows after a third of their readings", "the approach is slow", **early)
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         widest = {"width": -1}
         flows = [
             self.flow_panel(title, seen[name].isel(widest), law[name].isel(widest), other)
@@ -331,7 +303,8 @@ class LowRotationMargin(kit.Claim[Setting]):
             y="neurons",
             log="y",
         )
-        return (*flows, needed)
+        yield from flows
+        yield needed
 
     def flow_panel(
         self, title: str, path: xarray.DataArray, limit: xarray.DataArray, other: xarray.DataArray

@@ -8,8 +8,6 @@ With D inputs the squared noise of the steps is ε times nearly a constant times
 accuracy takes of the order of D examples, not ND.
 """
 
-from collections.abc import Mapping
-
 import numpy as np
 import xarray
 
@@ -178,7 +176,7 @@ class MeanFieldLimit(kit.Claim[Setting]):
     out_of_scope = {"rates": (0.5, 0.25), "times": (0.5, 1.0), "starts": 2}
     point = MeanFieldPoint
 
-    def axes(self) -> dict[str, tuple[float, ...] | range]:
+    def axes(self):
         return {
             "width": self.widths,
             "time": self.times,
@@ -207,38 +205,36 @@ class MeanFieldLimit(kit.Claim[Setting]):
                 f"{self.rates}"
             )
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         return draw_examples(key, self.examples, self.radius, self.height)
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         limit = limit_of(setting.x, setting.y, self.times)
         other = limit_of(setting.x, setting.y, self.times, 0.5)
-        return [
-            kit.assume("smallest width", min(self.widths), ">=", 30, "the law is for N → ∞"),
-            kit.assume(
-                "variance of outputs at the first time, of the smallest network, over mean y²",
-                float(limit.alone[0] / min(self.widths) / np.mean(setting.y**2)),
-                "<=",
-                0.06,
-                "neurons move by their own noise; raise --widths or --height",
-            ),
-            kit.assume(
-                "largest ε‖x‖²",
-                max(self.rates) * self.radius**2,
-                "<=",
-                0.5,
-                "the law is for ε → 0; lower --rates",
-            ),
-            kit.assume(
-                "relative difference of the laws by two quadratures",
-                relative_difference(limit, other, max(self.widths)),
-                "<=",
-                MARGIN / 3,
-                "choose shorter --times or a smaller --radius",
-            ),
-        ]
+        yield kit.assume("smallest width", min(self.widths), ">=", 30, "the law is for N → ∞")
+        yield kit.assume(
+            "variance of outputs at the first time, of the smallest network, over mean y²",
+            float(limit.alone[0] / min(self.widths) / np.mean(setting.y**2)),
+            "<=",
+            0.06,
+            "neurons move by their own noise; raise --widths or --height",
+        )
+        yield kit.assume(
+            "largest ε‖x‖²",
+            max(self.rates) * self.radius**2,
+            "<=",
+            0.5,
+            "the law is for ε → 0; lower --rates",
+        )
+        yield kit.assume(
+            "relative difference of the laws by two quadratures",
+            relative_difference(limit, other, max(self.widths)),
+            "<=",
+            MARGIN / 3,
+            "choose shorter --times or a smaller --radius",
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         limit = limit_of(setting.x, setting.y, self.times)
         square = limit.start / np.array(self.widths)[:, None]
         noise = limit.noise * np.array(self.rates)[:, None]
@@ -256,7 +252,7 @@ class MeanFieldLimit(kit.Claim[Setting]):
             ),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         trained = train_all(
             setting,
             key,
@@ -275,7 +271,7 @@ class MeanFieldLimit(kit.Claim[Setting]):
         )
         return kit.seen(**trained, **on_noise)
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> dict[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return squared distances: of flows and of SGD from the limit, and of SGD from the flow of the same start."""
         square = lambda values: (values**2).mean("example", skipna=False)
         return {
@@ -284,56 +280,50 @@ class MeanFieldLimit(kit.Claim[Setting]):
             "noises": square(seen.sgd - seen.flows),
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         rms = lambda squares: squares.isel(time=-1).mean("start", skipna=False) ** 0.5
         widest = int(np.argmax(self.widths))
-        return [
-            kit.follows(
-                "distance",
-                law.square,
-                seen.squares,
-                MARGIN,
-                label="squared distance of gradient flow from the limit",
-            ),
-            kit.power(
-                "width_exponent",
-                law.square.isel(time=-1) ** 0.5,
-                rms(seen.squares),
-                0.06,  # twice the interval
-                over="width",
-                label="distance of gradient flow against N, last time",
-            ),
-            kit.follows(
-                "movement",
-                law.movement,
-                seen.moved,
-                0.05,  # the interval takes 0.01, the next order in 1/N 0.01
-                label="movement of neurons under gradient flow",
-            ),
-            kit.follows(
-                "noise",
-                law.noise,
-                seen.noises.isel(width=widest),
-                MARGIN,
-                label="squared distance of SGD from gradient flow of the same start, largest width",
-            ),
-            kit.power(
-                "step_exponent",
-                law.noise.isel(time=-1) ** 0.5,
-                rms(seen.noises.isel(width=widest)),
-                0.06,  # twice the interval
-                over="rate",
-                label="distance of SGD from gradient flow against ε, last time, largest width",
-            ),
-            kit.follows(
-                "both",
-                law.both,
-                seen.boths,
-                MARGIN,
-                label="squared distance of SGD from the limit",
-            ),
-            *self.judge_sampling(law, seen),
-        ]
+        yield kit.follows(
+            "distance",
+            law.square,
+            seen.squares,
+            MARGIN,
+            label="squared distance of gradient flow from the limit",
+        )
+        yield kit.power(
+            "width_exponent",
+            law.square.isel(time=-1) ** 0.5,
+            rms(seen.squares),
+            0.06,  # twice the interval
+            over="width",
+            label="distance of gradient flow against N, last time",
+        )
+        yield kit.follows(
+            "movement",
+            law.movement,
+            seen.moved,
+            0.05,  # the interval takes 0.01, the next order in 1/N 0.01
+            label="movement of neurons under gradient flow",
+        )
+        yield kit.follows(
+            "noise",
+            law.noise,
+            seen.noises.isel(width=widest),
+            MARGIN,
+            label="squared distance of SGD from gradient flow of the same start, largest width",
+        )
+        yield kit.power(
+            "step_exponent",
+            law.noise.isel(time=-1) ** 0.5,
+            rms(seen.noises.isel(width=widest)),
+            0.06,  # twice the interval
+            over="rate",
+            label="distance of SGD from gradient flow against ε, last time, largest width",
+        )
+        yield kit.follows(
+            "both", law.both, seen.boths, MARGIN, label="squared distance of SGD from the limit"
+        )
+        yield from self.judge_sampling(law, seen)
 
     def judge_sampling(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
         """Compare the noise of steps in D dimensions, around a limit at rest."""
@@ -355,114 +345,97 @@ class MeanFieldLimit(kit.Claim[Setting]):
             ),
         ]
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         narrower = _middle(law.width) / law.width
         start = law.square * law.width  # F
         alone = xarray.DataArray(limit_of(setting.x, setting.y, self.times).alone, dims="time")
-        return [
-            kit.rival(
-                "one_over_n",
-                "the talk's max(1/N, ε), without the root",
-                label="distance ∝ 1/N",
-                square=law.square * narrower,
-            ),
-            kit.rival(
-                "linear_in_step",
-                "discretization alone: descent without noise",
-                label="distance ∝ ε",
-                noise=law.noise * law.rate / _middle(law.rate),
-            ),
-            kit.rival(
-                "larger_error",
-                "the talk's √max(1/N, ε): the smaller error is hidden",
-                label="the larger of both errors alone",
-                both=np.maximum(law.square, law.noise).transpose(*law.both.dims),
-            ),
-            kit.rival(
-                "one_constant",
-                "√max(1/N, ε) with one constant",
-                label="width and step have one constant",
-                noise=(start.isel(width=0, drop=True) * law.rate).transpose(*law.noise.dims),
-            ),
-            kit.rival(
-                "independent_neurons",
-                "neurons of wide networks are independent draws of the limit's distribution",
-                label="the central limit of independent neurons at every time",
-                square=(alone / law.width).transpose(*law.square.dims),
-            ),
-            kit.rival(
-                "never_contracts",
-                "the start's error stays, as a triangle inequality would have it",
-                label="the distance stays as at the first time",
-                square=law.square.isel(time=0, drop=True),
-            ),
-            kit.rival(
-                "printed_sign",
-                "as printed in the notes of the talk: networks of tanh go to the negative of their target",
-                label="V = E[yσ]",
-                limit=-law.limit,
-            ),
-            kit.rival(
-                "kernel_scaling",
-                "what the scale 1/√N does",
-                label="the kernel regime: neurons move like 1/√N",
-                movement=law.movement * narrower**0.5,
-            ),
-            *self.rivals_of_sampling(law),
-        ]
+        yield kit.rival(
+            "distance ∝ 1/N",
+            "the talk's max(1/N, ε), without the root",
+            id="one_over_n",
+            square=law.square * narrower,
+        )
+        yield kit.rival(
+            "distance ∝ ε",
+            "discretization alone: descent without noise",
+            id="linear_in_step",
+            noise=law.noise * law.rate / _middle(law.rate),
+        )
+        yield kit.rival(
+            "the larger of both errors alone",
+            "the talk's √max(1/N, ε): the smaller error is hidden",
+            both=np.maximum(law.square, law.noise).transpose(*law.both.dims),
+        )
+        yield kit.rival(
+            "width and step have one constant",
+            "√max(1/N, ε) with one constant",
+            noise=(start.isel(width=0, drop=True) * law.rate).transpose(*law.noise.dims),
+        )
+        yield kit.rival(
+            "the central limit of independent neurons at every time",
+            "neurons of wide networks are independent draws of the limit's distribution",
+            square=(alone / law.width).transpose(*law.square.dims),
+        )
+        yield kit.rival(
+            "the distance stays as at the first time",
+            "the start's error stays, as a triangle inequality would have it",
+            square=law.square.isel(time=0, drop=True),
+        )
+        yield kit.rival(
+            "V = E[yσ]",
+            "as printed in the notes of the talk: networks of tanh go to the negative of their target",
+            limit=-law.limit,
+        )
+        yield kit.rival(
+            "the kernel regime: neurons move like 1/√N",
+            "what the scale 1/√N does",
+            movement=law.movement * narrower**0.5,
+        )
+        yield from self.rivals_of_sampling(law)
 
     def rivals_of_sampling(self, law: xarray.Dataset) -> list[kit.Rival]:
         """Return wrong theories of the noise of steps in D dimensions."""
         return [
             kit.rival(
-                "one_example_a_weight",
+                "n ∝ ND for a given accuracy",
                 "as many examples as weights, ND, are what one expects",
-                label="n ∝ ND for a given accuracy",
                 sampling=law.sampling * law.neurons / _middle(law.neurons),
             ),
             kit.rival(
-                "never_forgotten",
+                "the noise of each step stays",
                 "the noise of all steps adds up",
-                label="the noise of each step stays",
                 sampling=(law.sampling.isel(time=0) * law.time / law.time[0]).transpose(
                     *law.sampling.dims
                 ),
             ),
             kit.rival(
-                "dimension_twice",
+                "n ∝ D² for a given accuracy",
                 "an error ∝ D in place of √D",
-                label="n ∝ D² for a given accuracy",
+                id="dimension_twice",
                 sampling=law.sampling * law.dimension / _middle(law.dimension),
             ),
         ]
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "kernel_regime",
-                "outputs at the start do not concentrate, and neurons hardly move",
-                label="networks with output scale 1/√N, the first of each group",
-                flows=seen.kernel,
-                moved=seen.kernel_moved,
-            ),
-            kit.control(
-                "whole_population",
-                "descent has no noise, so that it is off its flow by the length of its steps alone",
-                label="descent on all examples at every step, the first of each group",
-                sgd=seen.whole,
-                flows=seen.flows.isel(start=0, drop=True),
-            ),
-            kit.control(
-                "fewest_dimensions",
-                "what counts are the dimensions of the examples",
-                label="examples that vary in the fewest dimensions, as many as are drawn in all D",
-                sampling=seen.flat,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "networks with output scale 1/√N, the first of each group",
+            "outputs at the start do not concentrate, and neurons hardly move",
+            flows=seen.kernel,
+            moved=seen.kernel_moved,
+        )
+        yield kit.control(
+            "descent on all examples at every step, the first of each group",
+            "descent has no noise, so that it is off its flow by the length of its steps alone",
+            sgd=seen.whole,
+            flows=seen.flows.isel(start=0, drop=True),
+        )
+        yield kit.control(
+            "examples that vary in the fewest dimensions, as many as are drawn in all D",
+            "what counts are the dimensions of the examples",
+            sampling=seen.flat,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         return panels_of_distances(law, seen, rivals)
 
 

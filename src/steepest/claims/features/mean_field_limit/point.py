@@ -1,6 +1,5 @@
 """One point of the diagram of mean-field-limit: SGD at one width and one step."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import jax
@@ -8,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from steepest import kit
-from steepest.claims.features.mean_field_limit.experiment import Setting, draw_examples
+from steepest.claims.features.mean_field_limit.experiment import draw_examples
 from steepest.claims.features.mean_field_limit.theory import limit_of
 from steepest.core.errors import UserError
 from steepest.kit.points import Arrays, equal
@@ -45,10 +44,10 @@ class MeanFieldPoint(kit.Point):
         if self.widths > ROOM:
             raise UserError(f"widths of a diagram must be at most {ROOM}, got {self.widths}")
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         return draw_examples(key, self.examples, self.radius, self.height)
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         limit = limit_of(setting.x, setting.y, (self.times,))
         start = float(limit.start[0]) / self.widths
         noise = float(limit.noise[0]) * float(self.rates)
@@ -58,7 +57,7 @@ class MeanFieldPoint(kit.Point):
             outputs=("example", limit.outputs[0]),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         x, y = map(jnp.asarray, setting)
         present = jnp.arange(ROOM) < self.widths
         output = lambda w, x: (jnp.tanh(w @ x.T) * present[:, None]).sum(0) / self.widths
@@ -78,28 +77,24 @@ class MeanFieldPoint(kit.Point):
 
         return {"outputs": jax.vmap(one)(kit.keys(key, self.seeds))}
 
-    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
-        return [
-            kit.assume(
-                "largest ε‖x‖²", float(self.rates) * self.radius**2, "<=", 0.5, "lower --rates"
-            ),
-            kit.assume("width N", self.widths, ">=", 30, "raise --widths"),
-        ]
+    def run_conditions(self, observed):
+        yield kit.assume(
+            "largest ε‖x‖²", float(self.rates) * self.radius**2, "<=", 0.5, "lower --rates"
+        )
+        yield kit.assume("width N", self.widths, ">=", 30, "raise --widths")
 
     def squares(self, predicted: kit.Prediction, observed: Arrays) -> np.ndarray:
         """Return the squared distance of each network from the limit."""
         return ((observed["outputs"] - predicted["outputs"]) ** 2).mean(1)
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
-        return [
-            equal(
-                "square",
-                float(predicted["square"]),
-                self.squares(predicted, observed),
-                0.35,  # the interval is 15 to 20 %, the next order at the ends 10 %
-                label="squared distance from the limit",
-            )
-        ]
+    def judge(self, predicted, observed):
+        yield equal(
+            "square",
+            float(predicted["square"]),
+            self.squares(predicted, observed),
+            0.35,  # the interval is 15 to 20 %, the next order at the ends 10 %
+            label="squared distance from the limit",
+        )
 
     def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         return {

@@ -6,7 +6,6 @@ these. Noise of their own gives neurons new directions, and M' = −(BM + MB) + 
 free energy. A direction that the best network leaves empty then holds τ/2, as an oscillator does at temperature τ.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, NamedTuple
 
@@ -14,11 +13,7 @@ import numpy as np
 import xarray
 
 from steepest import kit
-from steepest.claims.features.noisy_mean_field.experiment import (
-    DIMENSION,
-    Lanes,
-    train,
-)
+from steepest.claims.features.noisy_mean_field.experiment import DIMENSION, Lanes, train
 from steepest.claims.features.noisy_mean_field.theory import (
     best,
     moments,
@@ -130,7 +125,7 @@ class NoisyMeanField(kit.Claim[Setting]):
         "time.temperature.halved": "over these temperatures times differ by a half, and the margin takes a fifth",
     }
     shared = {
-        "claim.NoisyMeanField.steps": "what is judged comes long before the end, or has settled by then",
+        "claim.NoisyMeanField.steps": "what is judged comes long before the end, or has settled by then"
     }
     tiny = {"neurons": 40, "temperatures": (0.03, 0.1), "seeds": 3}
     full = {"neurons": 1000, "temperatures": (0.003, 0.01, 0.03, 0.1), "seeds": 20}
@@ -141,7 +136,7 @@ class NoisyMeanField(kit.Claim[Setting]):
         """Return the number of steps."""
         return round(ENDS / self.step)
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {
             "empty": EMPTIES,
             "temperature": self.temperatures,
@@ -149,7 +144,7 @@ class NoisyMeanField(kit.Claim[Setting]):
             "direction": tuple(range(DIMENSION)),
         }
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
         turn = lambda: np.linalg.qr(rng.standard_normal((DIMENSION, DIMENSION)))[0]
         basis = turn()
@@ -158,36 +153,36 @@ class NoisyMeanField(kit.Claim[Setting]):
         targets = [basis @ np.diag(eigenvalues(empty)) @ basis.T for empty in EMPTIES]
         return Setting(basis, np.stack(targets), np.stack(starts))
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         pulls = [slack(eigenvalues(empty), self.decay)[DIMENSION - empty :] for empty in EMPTIES]
         filled = [best(eigenvalues(empty), self.decay)[: DIMENSION - empty] for empty in EMPTIES]
         fastest = 4 * (sum(FILLED) + 2 * max(FILLED))
-        return [
-            kit.assume(
-                "step times the largest rate of M",
-                self.step * fastest,
-                "<=",
-                1,
-                "choose a smaller --step",
-            ),
-            kit.assume(
-                "least b of an empty direction",
-                float(np.concatenate(pulls).min()),
-                ">=",
-                0.5,
-                "choose another --decay",
-            ),
-            kit.assume(
-                "least second moment of a filled direction",
-                float(np.concatenate(filled).min()),
-                ">=",
-                0.2,
-                "choose a smaller --decay",
-            ),
-            kit.assume("warmest temperature", max(self.temperatures), "<=", 0.2, "it is for τ → 0"),
-        ]
+        yield kit.assume(
+            "step times the largest rate of M",
+            self.step * fastest,
+            "<=",
+            1,
+            "choose a smaller --step",
+        )
+        yield kit.assume(
+            "least b of an empty direction",
+            float(np.concatenate(pulls).min()),
+            ">=",
+            0.5,
+            "choose another --decay",
+        )
+        yield kit.assume(
+            "least second moment of a filled direction",
+            float(np.concatenate(filled).min()),
+            ">=",
+            0.2,
+            "choose a smaller --decay",
+        )
+        yield kit.assume(
+            "warmest temperature", max(self.temperatures), "<=", 0.2, "it is for τ → 0"
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         begin = setting.starts[0] @ setting.starts[0].T
         least = np.array(
             [self.risk(best(eigenvalues(empty), self.decay), empty) for empty in EMPTIES]
@@ -221,7 +216,7 @@ class NoisyMeanField(kit.Claim[Setting]):
         target = np.diag(eigenvalues(empty))
         return float(regularized(np.diag(sizes), target, self.decay))
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         coldest = self.temperatures[0]
         every = [(empty, 1, heat, False) for empty in EMPTIES for heat in self.temperatures]
         starts = [(ONE, k, coldest, False) for k in STARTS]
@@ -256,7 +251,7 @@ class NoisyMeanField(kit.Claim[Setting]):
             noisy_gained=("seed narrow", beyond(gained[1])),
         )
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return what is over the least risk, in temperatures, and when it is first within τ/2 of where it ends."""
         over = seen.risk - law.least
         late = over.isel(moment=slice(-self.steps // 3, None)).mean("moment", skipna=False)
@@ -276,167 +271,148 @@ class NoisyMeanField(kit.Claim[Setting]):
             "over_confined": seen.confined - law.least.isel(empty=ONE, drop=True),
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.agrees(
-                "span",
-                seen.gained,
-                1e-8,
-                label="without noise, starts in k < 4 directions: eigenvalue k + 1 of M over the largest",
-            ),
-            kit.follows(
-                "trapped",
-                law.trapped,
-                seen.over_confined,
-                0.05,
-                absolute=True,
-                label="without noise: regularized risk over the least",
-            ),
-            kit.follows(
-                "moments",
-                law.moments,
-                seen.moments,
-                0.15,  # the interval takes 0.09
-                label="with noise: second moments along the target's eigenvectors, from every start",
-            ),
-            kit.follows(
-                "cost",
-                law.cost,
-                seen.cost,
-                0.1,  # the interval takes 0.06
-                absolute=True,
-                label="with noise: regularized risk over the least, in temperatures",
-            ),
-            kit.follows(
-                "heat",
-                law.heat,
-                seen.cost.isel(temperature=0, drop=True),
-                0.15,  # the interval takes 0.06, the length of steps 0.04, few neurons 0.02
-                absolute=True,
-                label="the same at the lowest temperature, and τ/2 per empty direction",
-            ),
-            kit.follows(
-                "time",
-                law.time,
-                seen.time,
-                0.2,  # the interval takes 0.1
-                label="time to a risk within τ/2 of where it ends",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.agrees(
+            "span",
+            seen.gained,
+            1e-8,
+            label="without noise, starts in k < 4 directions: eigenvalue k + 1 of M over the largest",
+        )
+        yield kit.follows(
+            "trapped",
+            law.trapped,
+            seen.over_confined,
+            0.05,
+            absolute=True,
+            label="without noise: regularized risk over the least",
+        )
+        yield kit.follows(
+            "moments",
+            law.moments,
+            seen.moments,
+            0.15,  # the interval takes 0.09
+            label="with noise: second moments along the target's eigenvectors, from every start",
+        )
+        yield kit.follows(
+            "cost",
+            law.cost,
+            seen.cost,
+            0.1,  # the interval takes 0.06
+            absolute=True,
+            label="with noise: regularized risk over the least, in temperatures",
+        )
+        yield kit.follows(
+            "heat",
+            law.heat,
+            seen.cost.isel(temperature=0, drop=True),
+            0.15,  # the interval takes 0.06, the length of steps 0.04, few neurons 0.02
+            absolute=True,
+            label="the same at the lowest temperature, and τ/2 per empty direction",
+        )
+        yield kit.follows(
+            "time",
+            law.time,
+            seen.time,
+            0.2,  # the interval takes 0.1
+            label="time to a risk within τ/2 of where it ends",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         empty = xarray.DataArray(np.array(EMPTIES), dims="empty")
         middle = float(np.exp(np.log(law.temperature).mean()))
         doubled = replace(self, decay=2 * self.decay).predict(setting)
         warmer = moments(eigenvalues(ONE), self.decay, 2 * self.temperatures[0], self.step)
-        return [
-            kit.rival(
-                "any_start",
-                "over-parameterized networks have no bad minima",
-                label="every start arrives without noise",
-                trapped=0 * law.trapped,
+        yield kit.rival(
+            "every start arrives without noise",
+            "over-parameterized networks have no bad minima",
+            trapped=0 * law.trapped,
+        )
+        yield kit.rival(
+            "τ per empty direction",
+            "noise has variance 2τ",
+            cost=law.cost + empty / 2,
+            heat=2 * law.heat,
+            moments=("start direction", np.tile(warmer, (len(STARTS), 1))),
+        )
+        yield kit.rival(
+            "τ/2 for every direction, filled or empty",
+            "equipartition gives τ/2 to each degree of freedom",
+            id="every_direction",
+            cost=law.cost + (DIMENSION - empty) / 2,
+            heat=law.heat + (DIMENSION - empty) / 2,
+        )
+        yield kit.rival(
+            "time ∝ 1/ε⁴",
+            "the talk's rate, as if it were reached",
+            time=(law.time.mean("temperature") * (law.temperature / middle) ** -4).transpose(
+                *law.time.dims
             ),
-            kit.rival(
-                "whole",
-                "noise has variance 2τ",
-                label="τ per empty direction",
-                cost=law.cost + empty / 2,
-                heat=2 * law.heat,
-                moments=("start direction", np.tile(warmer, (len(STARTS), 1))),
-            ),
-            kit.rival(
-                "every_direction",
-                "equipartition gives τ/2 to each degree of freedom",
-                label="τ/2 for every direction, filled or empty",
-                cost=law.cost + (DIMENSION - empty) / 2,
-                heat=law.heat + (DIMENSION - empty) / 2,
-            ),
-            kit.rival(
-                "quartic",
-                "the talk's rate, as if it were reached",
-                label="time ∝ 1/ε⁴",
-                time=(law.time.mean("temperature") * (law.temperature / middle) ** -4).transpose(
-                    *law.time.dims
-                ),
-            ),
-            kit.rival(
-                "decay",
-                "weight decay is often written without its half",
-                label="decay λ‖θ‖²",
-                least=("empty", doubled["least"]),
-                moments=("start direction", doubled["moments"]),
-                cost=("empty temperature", doubled["cost"]),
-                time=("empty temperature", doubled["time"]),
-            ),
-        ]
+        )
+        yield kit.rival(
+            "decay λ‖θ‖²",
+            "weight decay is often written without its half",
+            least=("empty", doubled["least"]),
+            moments=("start direction", doubled["moments"]),
+            cost=("empty temperature", doubled["cost"]),
+            time=("empty temperature", doubled["time"]),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "shared",
-                "it moves all neurons as one, and gives them one direction at most",
-                label="the same noise for all neurons",
-                moments=seen.shared_moments,
-            ),
-            kit.control(
-                "still",
-                "from a start in one direction descent does not leave it",
-                label="no noise",
-                risk=seen.still.broadcast_like(seen.risk),
-            ),
-            kit.control(
-                "noisy",
-                "noise gives neurons new directions",
-                label="noise of each neuron's own, where there should be none",
-                gained=seen.noisy_gained,
-                confined=seen.noisy,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "the same noise for all neurons",
+            "it moves all neurons as one, and gives them one direction at most",
+            moments=seen.shared_moments,
+        )
+        yield kit.control(
+            "no noise",
+            "from a start in one direction descent does not leave it",
+            risk=seen.still.broadcast_like(seen.risk),
+        )
+        yield kit.control(
+            "noise of each neuron's own, where there should be none",
+            "noise gives neurons new directions",
+            gained=seen.noisy_gained,
+            confined=seen.noisy,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         times = self.step * np.arange(self.steps)
         coldest = self.temperatures[0]
         of_one = lambda array: (array - law.least).isel(empty=ONE).mean("seed")
         cold = of_one(seen.risk).isel(temperature=0)
         read = times[: 3 * self.steps // 5]
         level = lambda value: np.full(len(times), float(value))
-        return (
-            kit.panel(
-                f"From one direction, {DIMENSION - ONE} needed: noise finds the others",
-                "time",
-                "risk over the least",
-                kit.observed_curve(read, of_one(seen.still)[: len(read)], "no noise", shade=0.8),
-                kit.observed_curve(times, cold, f"noise, τ = {coldest:g}"),
-                kit.predicted_curve(times, level(law.trapped[0]), "best of one direction"),
-                kit.predicted_curve(
-                    times, level(law.cost[ONE, 0] * coldest), "τ/2 for one empty direction"
-                ),
-                log="y",
+        yield kit.panel(
+            f"From one direction, {DIMENSION - ONE} needed: noise finds the others",
+            "time",
+            "risk over the least",
+            kit.observed_curve(read, of_one(seen.still)[: len(read)], "no noise", shade=0.8),
+            kit.observed_curve(times, cold, f"noise, τ = {coldest:g}"),
+            kit.predicted_curve(times, level(law.trapped[0]), "best of one direction"),
+            kit.predicted_curve(
+                times, level(law.cost[ONE, 0] * coldest), "τ/2 for one empty direction"
             ),
-            kit.curves(
-                "Each empty direction costs half the temperature",
-                law.heat,
-                seen.cost.isel(temperature=0, drop=True),
-                over="empty",
-                x="directions that the best network leaves empty",
-                y="(risk − least) / τ",
-                rivals={"τ/2 for every direction": rivals["every_direction"].heat}
-                if rivals
-                else {},
-            ),
-            kit.curves(
-                "The time to get there grows like a logarithm",
-                law.time,
-                seen.time,
-                over="temperature",
-                by="empty",
-                x="temperature τ",
-                y="time",
-                name="{} empty",
-                log="x",
-            ),
+            log="y",
+        )
+        yield kit.curves(
+            "Each empty direction costs half the temperature",
+            law.heat,
+            seen.cost.isel(temperature=0, drop=True),
+            over="empty",
+            x="directions that the best network leaves empty",
+            y="(risk − least) / τ",
+            rivals={"τ/2 for every direction": rivals["every_direction"].heat} if rivals else {},
+        )
+        yield kit.curves(
+            "The time to get there grows like a logarithm",
+            law.time,
+            seen.time,
+            over="temperature",
+            by="empty",
+            x="temperature τ",
+            y="time",
+            name="{} empty",
+            log="x",
         )
 
 

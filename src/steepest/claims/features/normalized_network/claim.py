@@ -5,7 +5,6 @@ ab/‖v‖² times the pull that turns a plain neuron. On one example sin θ · 
 the plain network keeps sin θ · ‖w‖, balanced or not.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -103,9 +102,7 @@ class NormalizedNetwork(kit.Claim[Values]):
             "a threshold anywhere from a third of ‖v‖ to three times it was the same",
         ),
     )
-    shared = {
-        "claim.NormalizedNetwork.cases": "names the starts on XOR",
-    }
+    shared = {"claim.NormalizedNetwork.cases": "names the starts on XOR"}
     tiny = {
         "flow_norms": (1.0, 0.5),
         "flow_ratios": (1.0, 4.0),
@@ -127,7 +124,7 @@ class NormalizedNetwork(kit.Claim[Values]):
         _, places = np.unique(ratios, return_index=True)
         return list(cases[:, places])
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         flows = zip(self.flow_norms, self.flow_ratios, strict=True)
         names = [f"‖v‖ = {norm:g}, a/b = {ratio:g} ({i})" for i, (norm, ratio) in enumerate(flows)]
         ratios = np.divide(*self.cases).round(9)
@@ -141,28 +138,26 @@ class NormalizedNetwork(kit.Claim[Values]):
         if not 2 <= self.dimension <= 10:
             raise kit.UserError(f"dimension must be from 2 to 10, got {self.dimension}; try 6")
 
-    def setting(self, key: kit.Key) -> Values:
+    def setting(self, key):
         """Draw directions of single neurons that see the example e₁, shape ``(seeds, 3)``."""
         directions = kit.numpy_generator(key).standard_normal((self.seeds, DIRECTIONS))
         directions[:, 0] = np.abs(directions[:, 0])
         return directions / np.linalg.norm(directions, axis=1, keepdims=True)
 
-    def hypotheses(self, setting: Values) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         advice = "choose --start below 1: the risk is too small for anything to move"
         least = "below it sin θ leaves the numbers there are; raise --flow-norms"
-        return [
-            kit.assume("√(ab) at the start of the flows", self.start, "<", 1, advice),
-            kit.assume("least ‖v‖ of the flows", min(self.flow_norms), ">=", 0.5, least),
-            kit.assume(
-                "largest |log₂(a/b)| of the flows",
-                float(np.abs(np.log2(self.flow_ratios)).max()),
-                "<=",
-                4,
-                "choose --flow-ratios nearer to 1",
-            ),
-        ]
+        yield kit.assume("√(ab) at the start of the flows", self.start, "<", 1, advice)
+        yield kit.assume("least ‖v‖ of the flows", min(self.flow_norms), ">=", 0.5, least)
+        yield kit.assume(
+            "largest |log₂(a/b)| of the flows",
+            float(np.abs(np.log2(self.flow_ratios)).max()),
+            "<=",
+            4,
+            "choose --flow-ratios nearer to 1",
+        )
 
-    def predict(self, setting: Values) -> kit.Prediction:
+    def predict(self, setting):
         norms = np.array(self.flow_norms)
         return kit.law(
             # log sin θ + squares · (a² + b²) + product · ab + power · log(ab) is constant
@@ -174,7 +169,7 @@ class NormalizedNetwork(kit.Claim[Values]):
             growth=1.0,  # of ‖v‖² by the squared steps of v
         )
 
-    def observe(self, setting: Values, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         times = np.linspace(0.0, HORIZON, READINGS)
         # the same starts at every scale, and for both networks
         runs = kit.compiled(self.run)(setting, times, kit.keys(key, self.seeds))
@@ -225,12 +220,12 @@ class NormalizedNetwork(kit.Claim[Values]):
         others = jax.vmap(jax.vmap(other, (0, None, None)), (None, 0, 0))(starts, scales, norms)
         return single, plains, others
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         advice = f"not in {STEPS} steps; choose larger --scales or --norms nearer to them"
         least = float(min(observed["reached"].mean(), observed["plain_reached"].mean()))
-        return [kit.assume("share of descents that reach the risk", least, "==", 1, advice)]
+        yield kit.assume("share of descents that reach the risk", least, "==", 1, advice)
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return what flows conserve, and on XOR both networks' mean angles and the part by which they differ."""
         kept = np.log(seen.flow_sine) + law.squares * seen.flow_squares
         kept = kept + law.product * seen.flow_product + law.power * np.log(seen.flow_product)
@@ -250,7 +245,7 @@ class NormalizedNetwork(kit.Claim[Values]):
             / (seen.plain_first * seen.plain_size**2).sum("neuron"),
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         below = seen.turned.where(seen.ratio < 0.5, drop=True)
         above = seen.turned.where(seen.ratio > 1.9, drop=True)
         checks = [
@@ -308,88 +303,72 @@ class NormalizedNetwork(kit.Claim[Values]):
                 )
         return checks
 
-    def rivals(self, setting: Values, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         nothing = 0 * law.squares
         norms = xarray.DataArray(np.array(self.flow_norms), law.squares.coords, ["flow"])
-        return [
-            kit.rival(
-                "commutes",
-                "by homogeneity the division can be taken into the output weight",
-                label="sin θ √(ab) is constant, as in the plain network",
-                squares=nothing,
-                power=nothing + 0.5,
-            ),
-            kit.rival(
-                "first_power",
-                "the factor ab/‖v‖ of v' in place of that of u'",
-                label="u turns with ab/‖v‖",
-                squares=1 / (4 * norms),
-            ),
-            kit.rival(
-                "balanced",
-                "the same where a = b",
-                label="exp(ab/(2‖v‖²)) without balance too",
-                squares=nothing,
-                product=1 / (2 * norms**2),
-            ),
-            kit.rival(
-                "root",
-                "√r with r = ‖w‖ in place of ‖w‖²",
-                label="sin θ √‖w‖ is constant in the plain network",
-                plain_power=0.5,
-            ),
-            kit.rival(
-                "always_slower",
-                "what the talk says",
-                label="normalization slows rotation whatever the norm",
-                rate=np.minimum(law.rate, 0.5),
-            ),
-            kit.rival(
-                "norm_alone",
-                "only the direction of v counts, not what is behind it",
-                label="the factor is 1/‖v‖²",
-                rate=("ratio", 1 / self.cases[1] ** 2),
-            ),
-        ]
+        yield kit.rival(
+            "sin θ √(ab) is constant, as in the plain network",
+            "by homogeneity the division can be taken into the output weight",
+            squares=nothing,
+            power=nothing + 0.5,
+        )
+        yield kit.rival(
+            "u turns with ab/‖v‖",
+            "the factor ab/‖v‖ of v' in place of that of u'",
+            squares=1 / (4 * norms),
+        )
+        yield kit.rival(
+            "exp(ab/(2‖v‖²)) without balance too",
+            "the same where a = b",
+            squares=nothing,
+            product=1 / (2 * norms**2),
+        )
+        yield kit.rival(
+            "sin θ √‖w‖ is constant in the plain network",
+            "√r with r = ‖w‖ in place of ‖w‖²",
+            plain_power=0.5,
+        )
+        yield kit.rival(
+            "normalization slows rotation whatever the norm",
+            "what the talk says",
+            rate=np.minimum(law.rate, 0.5),
+        )
+        yield kit.rival(
+            "the factor is 1/‖v‖²",
+            "only the direction of v counts, not what is behind it",
+            rate=("ratio", 1 / self.cases[1] ** 2),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "plain_twice",
-                "a network does not differ from itself",
-                label="the plain network in place of the normalized one",
-                rotation=seen.plain_rotation,
-                weight=seen.plain_weight,
-                first=seen.plain_first,
-            ),
-            kit.control(
-                "plain_flows",
-                "their direction turns at the same rate however long they are",
-                label="plain neurons on one example",
-                flow_sine=seen.plain_sine,
-                flow_squares=seen.plain_squares,
-                flow_product=seen.plain_product,
-                flow_norm=seen.plain_norm,
-            ),
-            kit.control(
-                "normalized_flows",
-                "their direction turns late",
-                label="normalized neurons in place of plain ones",
-                plain_sine=seen.flow_sine,
-                plain_norm=seen.flow_product**0.5,
-            ),
-            kit.control(
-                "plain_steps",
-                "its weights grow along themselves",
-                label="the plain network's steps",
-                grown=seen.plain_grown,
-                steps=seen.plain_steps,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "the plain network in place of the normalized one",
+            "a network does not differ from itself",
+            rotation=seen.plain_rotation,
+            weight=seen.plain_weight,
+            first=seen.plain_first,
+        )
+        yield kit.control(
+            "plain neurons on one example",
+            "their direction turns at the same rate however long they are",
+            flow_sine=seen.plain_sine,
+            flow_squares=seen.plain_squares,
+            flow_product=seen.plain_product,
+            flow_norm=seen.plain_norm,
+        )
+        yield kit.control(
+            "normalized neurons in place of plain ones",
+            "their direction turns late",
+            plain_sine=seen.flow_sine,
+            plain_norm=seen.flow_product**0.5,
+        )
+        yield kit.control(
+            "the plain network's steps",
+            "its weights grow along themselves",
+            grown=seen.plain_grown,
+            steps=seen.plain_steps,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         flows = []
         product = seen.flow_product.values[:2, 0]
         sine = seen.flow_sine.values[:2, 0]
@@ -407,43 +386,41 @@ class NormalizedNetwork(kit.Claim[Values]):
         first = np.sort(np.degrees(seen.rotation.values[0].ravel()))
         first_plain = np.sort(np.degrees(seen.plain_rotation.values[0].ravel()))
         share = np.arange(1, first.size + 1) / first.size
-        return (
-            kit.panel(
-                "One example: normalized neurons turn late",
-                "output weight",
-                "sin θ",
-                *flows,
-                kit.context_curve(plain_r, plain_s, "plain"),
-                kit.rival_curve(plain_r, plain_s[0] * np.sqrt(plain_r[0] / plain_r), "1/√r"),
-                log="xy",
-                ylim=(1e-4, 1.5),
+        yield kit.panel(
+            "One example: normalized neurons turn late",
+            "output weight",
+            "sin θ",
+            *flows,
+            kit.context_curve(plain_r, plain_s, "plain"),
+            kit.rival_curve(plain_r, plain_s[0] * np.sqrt(plain_r[0] / plain_r), "1/√r"),
+            log="xy",
+            ylim=(1e-4, 1.5),
+        )
+        yield kit.curves(
+            "XOR: the first step turns by (ε/‖v‖)² as much",
+            law.rate,
+            seen.rate,
+            over="ratio",
+            x="ε / ‖v‖",
+            y="rotation, normalized / plain",
+            log="xy",
+        )
+        yield kit.panel(
+            "Until one risk: slower if ε < ‖v‖, else faster",
+            "ε / ‖v‖",
+            "rotation, normalized / plain",
+            kit.observed_curve(
+                ratio, seen.turned.transpose("seed", "ratio"), "starts", kind="points"
             ),
-            kit.curves(
-                "XOR: the first step turns by (ε/‖v‖)² as much",
-                law.rate,
-                seen.rate,
-                over="ratio",
-                x="ε / ‖v‖",
-                y="rotation, normalized / plain",
-                log="xy",
-            ),
-            kit.panel(
-                "Until one risk: slower if ε < ‖v‖, else faster",
-                "ε / ‖v‖",
-                "rotation, normalized / plain",
-                kit.observed_curve(
-                    ratio, seen.turned.transpose("seed", "ratio"), "starts", kind="points"
-                ),
-                kit.context_curve((ratio.min(), ratio.max()), (1, 1), "equal", kind="dashed"),
-                log="x",
-            ),
-            kit.panel(
-                f"XOR, ε/‖v‖ = {ratio[0]:g}: most hardly turn",
-                "rotation [degrees]",
-                "share of neurons below",
-                kit.observed_curve(first, share, "normalized", kind="steps"),
-                kit.context_curve(first_plain, share, "plain", kind="steps"),
-            ),
+            kit.context_curve((ratio.min(), ratio.max()), (1, 1), "equal", kind="dashed"),
+            log="x",
+        )
+        yield kit.panel(
+            f"XOR, ε/‖v‖ = {ratio[0]:g}: most hardly turn",
+            "rotation [degrees]",
+            "share of neurons below",
+            kit.observed_curve(first, share, "normalized", kind="steps"),
+            kit.context_curve(first_plain, share, "plain", kind="steps"),
         )
 
 

@@ -155,10 +155,10 @@ class NormalizedPoint(kit.Point):
         "the plain one above the line ‖v‖ = ε, more below it.",
     )
 
-    def predict(self, setting: Any) -> kit.Prediction:
+    def predict(self, setting):
         return kit.Prediction(sign=np.sign(self.scales - self.norms))
 
-    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         return jax.vmap(self.rotations)(kit.keys(key, self.seeds))
 
     def rotations(self, key: kit.Key) -> Mapping[str, jax.Array]:
@@ -174,30 +174,28 @@ class NormalizedPoint(kit.Point):
             turned[f"{name}_risk"] = path.risk[reached]
         return turned
 
-    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         highest = max(observed["plain_risk"].max(), observed["normalized_risk"].max())
-        return [
-            kit.assume(
-                "risk where rotations are compared",
-                float(highest),
-                "<",
-                RISK,
-                f"not reached in {STEPS} steps",
-            ),
-            kit.assume(
-                "|log₂(ε/‖v‖)|",
-                abs(math.log2(self.scales / self.norms)),
-                ">",
-                0.5,
-                "near ε = ‖v‖ both turn alike",
-            ),
-        ]
+        yield kit.assume(
+            "risk where rotations are compared",
+            float(highest),
+            "<",
+            RISK,
+            f"not reached in {STEPS} steps",
+        )
+        yield kit.assume(
+            "|log₂(ε/‖v‖)|",
+            abs(math.log2(self.scales / self.norms)),
+            ">",
+            0.5,
+            "near ε = ‖v‖ both turn alike",
+        )
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
+    def judge(self, predicted, observed):
         names = ["normalized", "plain"]
         turned = {name: observed[name] for name in names}
         increasing = names if float(predicted["sign"]) < 0 else names[::-1]
-        return [order("rotation", increasing, turned, label="the network that turns less")]
+        yield order("rotation", increasing, turned, label="the network that turns less")
 
     def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         ratio = np.mean(observed["normalized"] / observed["plain"])

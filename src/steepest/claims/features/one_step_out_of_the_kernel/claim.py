@@ -8,7 +8,6 @@ too, and one that it does not see does not: gates close a little more often than
 n^(−1/2) and wins where layers are very wide. Both constants are predicted, by integrals over one neuron.
 """
 
-from collections.abc import Mapping
 from math import ceil, gamma, pi, sqrt
 from typing import Annotated, NamedTuple
 
@@ -142,7 +141,7 @@ class OneStepOutOfTheKernel(kit.Claim[list[Setting]]):
             "relu.images.flat": "few and more images come near each other where drift and scatter cross"
         }
         | {
-            "relu.images.halved": "few and more images come near each other where drift and scatter cross",
+            "relu.images.halved": "few and more images come near each other where drift and scatter cross"
         }
     )
     tiny = {"widths": (4096, 12288, 24576), "examples": (2, 3), "networks": 2, "seeds": 3}
@@ -154,7 +153,7 @@ class OneStepOutOfTheKernel(kit.Claim[list[Setting]]):
         """Return the widths at which the ReLU kernel's change is compared."""
         return tuple(n for n in self.widths if n >= WIDE)
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {"images": self.examples, "wide": self.wide, "width": self.widths}
 
     def check_fields(self) -> None:
@@ -163,7 +162,7 @@ class OneStepOutOfTheKernel(kit.Claim[list[Setting]]):
                 f"an exponent needs at least three increasing --widths, got {self.widths}; try 4096 16384 65536"
             )
 
-    def setting(self, key: kit.Key) -> list[Setting]:
+    def setting(self, key):
         data = signs(on_sphere(digits((3, 8))))
         chosen = kit.numpy_generator(key).permutation(data.n)
         unit = np.asarray(data.x)[chosen]
@@ -171,37 +170,31 @@ class OneStepOutOfTheKernel(kit.Claim[list[Setting]]):
         # Gaussian neurons see only the span of the images: its coordinates are the same problem in fewer dimensions
         return [Setting(np.linalg.qr(unit[:m].T)[1].T, labels[:m]) for m in self.examples]
 
-    def hypotheses(self, setting: list[Setting]) -> list[kit.Hypothesis]:
-        return [
-            kit.assume("step / (2/λ_max)", self.step / 2, "<", 1, "larger steps are not stable"),
-            kit.assume(
-                "step λ_max", self.step, ">=", 0.5, "a small step is not meant to leave anything"
-            ),
-            kit.assume(
-                f"widths from {WIDE} on", len(self.wide), ">=", 2, "the size is compared there"
-            ),
-            kit.assume(
-                "smallest width", min(self.widths), ">=", 256, "exponents are of wide networks"
-            ),
-        ]
+    def hypotheses(self, setting):
+        yield kit.assume("step / (2/λ_max)", self.step / 2, "<", 1, "larger steps are not stable")
+        yield kit.assume(
+            "step λ_max", self.step, ">=", 0.5, "a small step is not meant to leave anything"
+        )
+        yield kit.assume(
+            f"widths from {WIDE} on", len(self.wide), ">=", 2, "the size is compared there"
+        )
+        yield kit.assume(
+            "smallest width", min(self.widths), ">=", 256, "exponents are of wide networks"
+        )
 
-    def predict(self, setting: list[Setting]) -> kit.Prediction:
+    def predict(self, setting):
         squares = np.array([flips(one.x, one.y, self.step) for one in setting])
         widths = np.array(self.widths, float)
         exponents = dict(zip(NAMES, SLOPES, strict=True))
         others = {name: ("width", widths**slope) for name, slope in exponents.items()}
-        return kit.law(
-            relu=("images wide", self.change(*squares.T)),
-            **others,
-            least=0.1,
-        )
+        return kit.law(relu=("images wide", self.change(*squares.T)), **others, least=0.1)
 
     def change(self, scatter: Values, drift: Values) -> Values:
         """Return the ReLU kernel's change for c₀² and c₁² at each number of images, ``(images, wide)``."""
         n = np.array(self.wide, float)
         return np.sqrt(np.multiply.outer(scatter, n**-1.5) + np.multiply.outer(drift, 1 / n))
 
-    def observe(self, setting: list[Setting], key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         # a start's outputs decide how far a network moves, and scatter the more the fewer the images
         relu = [
@@ -245,7 +238,7 @@ class OneStepOutOfTheKernel(kit.Claim[list[Setting]]):
         ]
         return np.sqrt(np.mean(squares, -1))
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         exponents = [
             kit.power(
                 name,
@@ -258,25 +251,23 @@ class OneStepOutOfTheKernel(kit.Claim[list[Setting]]):
             for name, margin, label in zip(NAMES, MARGINS, LABELS, strict=True)
         ]
         both = xarray.concat([seen[name].isel(width=-1) for name in NAMES[1:3]], "outputs")
-        return [
-            kit.follows(
-                "relu",
-                law.relu,
-                seen.relu,
-                # the interval takes 9 %; what is left out, of order 1/n, adds 5 %
-                (0.8, 1.25),
-                label="ReLU, NTK: change of the kernel in one step",
-            ),
-            *exponents,
-            kit.at_least(
-                "left",
-                law.least,
-                both.min("outputs").drop_vars("width"),
-                label=f"mean-field: the kernel's change in one step at n = {self.widths[-1]}",
-            ),
-        ]
+        yield kit.follows(
+            "relu",
+            law.relu,
+            seen.relu,
+            # the interval takes 9 %; what is left out, of order 1/n, adds 5 %
+            (0.8, 1.25),
+            label="ReLU, NTK: change of the kernel in one step",
+        )
+        yield from exponents
+        yield kit.at_least(
+            "left",
+            law.least,
+            both.min("outputs").drop_vars("width"),
+            label=f"mean-field: the kernel's change in one step at n = {self.widths[-1]}",
+        )
 
-    def rivals(self, setting: list[Setting], law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         n = np.array(self.wide, float)
         # the square of the law is linear in both of its parts
         parts = np.linalg.lstsq(np.stack([n**-1.5, 1 / n], 1), law.relu.values.T**2)
@@ -284,86 +275,67 @@ class OneStepOutOfTheKernel(kit.Claim[list[Setting]]):
         dims = ("images", "wide")
         gaussian = 2**2.5 * gamma(3) / sqrt(pi)  # E|a|⁵
         first = lambda array, over: xarray.ones_like(array) * array.isel({over: 0}, drop=True)
-        return [
-            kit.rival(
-                "always_out",
-                "the talk says so",
-                label="every network leaves its kernel in one step",
-                relu=first(law.relu, "wide"),
-                tanh=first(law.tanh, "width"),
-                standard=first(law.standard, "width"),
-            ),
-            kit.rival(
-                "always_in",
-                "wide networks are kernels",
-                label="no wide network leaves its kernel",
-                mean_field_relu=law.width**-0.5,
-                mean_field_tanh=law.width**-1.0,
-                least=1.0,
-            ),
-            kit.rival(
-                "even_flips",
-                "signs of output weights are random",
-                label="gates open as often as they close: n^(−3/4) at any width",
-                relu=(dims, self.change(scatter, 0 * drift)),
-            ),
-            kit.rival(
-                "drift_alone",
-                "it is the leading order",
-                label="n^(−1/2) at any width",
-                relu=(dims, self.change(0 * scatter, drift)),
-            ),
-            kit.rival(
-                "kinks_forgotten",
-                "so it is for smooth neurons",
-                label="1/n with ReLU too",
-                relu=first(law.relu, "wide") * self.wide[0] / law.wide,
-            ),
-            kit.rival(
-                "tanh_flips",
-                "a neuron is a neuron",
-                label="n^(−3/4) with tanh too",
-                tanh=law.tanh**0.75,
-            ),
-            kit.rival(
-                "standard_is_lazy_alike",
-                "standard and NTK networks are the same functions at the start",
-                label="standard networks: 1/n",
-                standard=law.standard**0.5,
-            ),
-            kit.rival(
-                "unit_signs",
-                "the size of the last layer's weights is one",
-                label="E|a|⁵ = 1",
-                relu=law.relu / sqrt(gaussian),
-            ),
-        ]
+        yield kit.rival(
+            "every network leaves its kernel in one step",
+            "the talk says so",
+            id="always_out",
+            relu=first(law.relu, "wide"),
+            tanh=first(law.tanh, "width"),
+            standard=first(law.standard, "width"),
+        )
+        yield kit.rival(
+            "no wide network leaves its kernel",
+            "wide networks are kernels",
+            mean_field_relu=law.width**-0.5,
+            mean_field_tanh=law.width**-1.0,
+            least=1.0,
+        )
+        yield kit.rival(
+            "gates open as often as they close: n^(−3/4) at any width",
+            "signs of output weights are random",
+            relu=(dims, self.change(scatter, 0 * drift)),
+        )
+        yield kit.rival(
+            "n^(−1/2) at any width",
+            "it is the leading order",
+            relu=(dims, self.change(0 * scatter, drift)),
+        )
+        yield kit.rival(
+            "1/n with ReLU too",
+            "so it is for smooth neurons",
+            relu=first(law.relu, "wide") * self.wide[0] / law.wide,
+        )
+        yield kit.rival("n^(−3/4) with tanh too", "a neuron is a neuron", tanh=law.tanh**0.75)
+        yield kit.rival(
+            "standard networks: 1/n",
+            "standard and NTK networks are the same functions at the start",
+            standard=law.standard**0.5,
+        )
+        yield kit.rival(
+            "E|a|⁵ = 1",
+            "the size of the last layer's weights is one",
+            relu=law.relu / sqrt(gaussian),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         places = [self.widths.index(n) for n in self.wide]
         wide = seen.tanh.isel(width=places).rename(width="wide").drop_vars("wide")
-        return [
-            kit.control(
-                "other_networks",
-                "the laws belong to activation and scaling",
-                label="tanh for ReLU, ReLU for tanh, NTK for mean-field, mean-field for standard",
-                relu=wide,
-                tanh=seen.every_relu.isel(images=-1),
-                mean_field_relu=seen.every_relu.isel(images=-1),
-                mean_field_tanh=seen.tanh,
-                standard=seen.mean_field_relu,
-            ),
-            kit.control(
-                "other_images",
-                "how many images pull decides",
-                label="few images for many, and the other way round",
-                relu=(seen.relu.dims, seen.relu.values[::-1]),
-            ),
-        ]
+        yield kit.control(
+            "tanh for ReLU, ReLU for tanh, NTK for mean-field, mean-field for standard",
+            "the laws belong to activation and scaling",
+            relu=wide,
+            tanh=seen.every_relu.isel(images=-1),
+            mean_field_relu=seen.every_relu.isel(images=-1),
+            mean_field_tanh=seen.tanh,
+            standard=seen.mean_field_relu,
+        )
+        yield kit.control(
+            "few images for many, and the other way round",
+            "how many images pull decides",
+            relu=(seen.relu.dims, seen.relu.values[::-1]),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         widths = np.array(self.widths, float)
         wide = np.array(self.wide, float)
         size = lambda array: np.sqrt((array**2).mean("seed")).values
@@ -409,7 +381,8 @@ class OneStepOutOfTheKernel(kit.Claim[list[Setting]]):
             kit.predicted_curve(widths, standard[0] * (widths / widths[0]) ** -2, "∝ n⁻²"),
             log="xy",
         )
-        return (kernel, scalings)
+        yield kernel
+        yield scalings
 
 
 def _power(x: np.ndarray, y: np.ndarray) -> str:

@@ -6,7 +6,6 @@ win: with E|u(w)|² ≤ 1 for the vectors u(w) of their margin they have the lar
 two are equal. The talk's own tangent space has all |u(w)| ≤ 1, and a smaller margin.
 """
 
-from collections.abc import Mapping
 from math import comb, factorial
 
 import numpy as np
@@ -112,7 +111,7 @@ class ParityMargins(kit.Claim[None]):
     out_of_scope = {"bits": (3,)}
     point = ParityMarginsPoint
 
-    def axes(self) -> dict[str, tuple[float, ...]]:
+    def axes(self):
         return {"bits": self.bits, "dimension": self.dimensions, "large": self.large}
 
     def check_fields(self) -> None:
@@ -130,41 +129,39 @@ class ParityMargins(kit.Claim[None]):
                 f"gate dimension must be from 6 to 16, got {self.gate_dimension}; try 12"
             )
 
-    def setting(self, key: kit.Key) -> None:
+    def setting(self, key):
         return None
 
-    def hypotheses(self, setting: None) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         spare = min(*self.dimensions, *self.large) - max(self.bits)
         furthest = max(self.large)
         # the differences of the kernel that are left, beside the rounding of its values, which are of order d^(−½)
         left = 2e-16 * furthest**-0.5 * furthest ** max(self.bits)
-        return [
-            kit.assume(
-                "points of each exponent",
-                min(len(self.dimensions), len(self.large)),
-                ">=",
-                3,
-                "add --dimensions or --large",
-            ),
-            kit.assume("fewest dimensions − most bits", spare, ">=", 0, "lower --bits"),
-            kit.assume(
-                "parities of an odd number of bits",
-                sum(k % 2 for k in self.bits),
-                "==",
-                0,
-                "these have no margin",
-            ),
-            kit.assume(
-                "largest distance of an exact exponent over --large from its limit",
-                max((_distance(self.large, k) for k in self.bits), default=0.0),
-                "<",
-                0.03,
-                "raise --large: the exponents are limits",
-            ),
-            kit.assume("rounding of the correlations", left, "<", 1e-2, "lower --large"),
-        ]
+        yield kit.assume(
+            "points of each exponent",
+            min(len(self.dimensions), len(self.large)),
+            ">=",
+            3,
+            "add --dimensions or --large",
+        )
+        yield kit.assume("fewest dimensions − most bits", spare, ">=", 0, "lower --bits")
+        yield kit.assume(
+            "parities of an odd number of bits",
+            sum(k % 2 for k in self.bits),
+            "==",
+            0,
+            "these have no margin",
+        )
+        yield kit.assume(
+            "largest distance of an exact exponent over --large from its limit",
+            max((_distance(self.large, k) for k in self.bits), default=0.0),
+            "<",
+            0.03,
+            "raise --large: the exponents are limits",
+        )
+        yield kit.assume("rounding of the correlations", left, "<", 1e-2, "lower --large")
 
-    def predict(self, setting: None) -> kit.Prediction:
+    def predict(self, setting):
         margins = [[parity_margins(d, k) for d in self.dimensions] for k in self.bits]
         wide = [[parity_margins(d, k).tangent for d in self.large] for k in self.bits]
         small = parity_margins(3, 2)
@@ -177,7 +174,7 @@ class ParityMargins(kit.Claim[None]):
             gates=np.sqrt(np.pi) / 2,
         )
 
-    def observe(self, setting: None, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         return measure_margins(
             kit.numpy_generator(key),
             self.bits,
@@ -189,62 +186,61 @@ class ParityMargins(kit.Claim[None]):
             gate_dimension=self.gate_dimension,
         )
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return the exponent of each draw in many dimensions."""
         x = np.log(seen["large"])
         centred = x - x.mean()
         return {"exponent": (np.log(seen.sampled) * centred).sum("large") / (centred**2).sum()}
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "first",
-                law.first,
-                seen.first,
-                1e-6,  # the interior-point solver's own accuracy is 1e-7
-                label="margin over all neurons, of a search",
-            ),
-            kit.follows(
-                "tangent",
-                law.tangent,
-                seen.tangent,
-                0.05,  # the interval takes 0.015 at k = 4, and chance as much
-                label="root mean square of drawn frozen features",
-            ),
-            kit.follows(
-                "program",
-                law.tangent,
-                seen.program,
-                0.05,  # one draw of 10 000 gates has 0.008 of chance at k = 4
-                label="largest margin over drawn frozen features",
-            ),
-            kit.follows(
-                "sampled",
-                law.sampled,
-                seen.sampled,
-                0.01,  # as many inputs leave 0.002 of chance
-                label="margin over frozen features in many dimensions",
-            ),
-            kit.follows(
-                "exponent",
-                law.exponent,
-                seen.exponent,
-                0.04,  # of which 0.023 is the approach to the limit at k = 4
-                absolute=True,
-                label="the same, exponent in d",
-            ),
-            kit.follows("small", law.ratio, seen.ratio, 0.05, label="γ₁/γ₂ of two bits at d = 3"),
-            kit.follows(
-                "gates",
-                law.gates,
-                seen.gates,
-                0.02,  # the limit is approached like 1/d, from 0.880 at d = 10 to 12
-                label="|u| ≤ 1 over E|u|² ≤ 1, two bits",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "first",
+            law.first,
+            seen.first,
+            1e-6,  # the interior-point solver's own accuracy is 1e-7
+            label="margin over all neurons, of a search",
+        )
+        yield kit.follows(
+            "tangent",
+            law.tangent,
+            seen.tangent,
+            0.05,  # the interval takes 0.015 at k = 4, and chance as much
+            label="root mean square of drawn frozen features",
+        )
+        yield kit.follows(
+            "program",
+            law.tangent,
+            seen.program,
+            0.05,  # one draw of 10 000 gates has 0.008 of chance at k = 4
+            label="largest margin over drawn frozen features",
+        )
+        yield kit.follows(
+            "sampled",
+            law.sampled,
+            seen.sampled,
+            0.01,  # as many inputs leave 0.002 of chance
+            label="margin over frozen features in many dimensions",
+        )
+        yield kit.follows(
+            "exponent",
+            law.exponent,
+            seen.exponent,
+            0.04,  # of which 0.023 is the approach to the limit at k = 4
+            absolute=True,
+            label="the same, exponent in d",
+        )
+        yield kit.follows("small", law.ratio, seen.ratio, 0.05, label="γ₁/γ₂ of two bits at d = 3")
+        yield kit.follows(
+            "gates",
+            law.gates,
+            seen.gates,
+            0.02,  # the limit is approached like 1/d, from 0.880 at d = 10 to 12
+            label="|u| ≤ 1 over E|u|² ≤ 1, two bits",
+        )
 
-    def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
-        return [*self.rivals_of_margins(law), *self.rivals_of_ratios()]
+    def rivals(self, setting, law):
+        yield from self.rivals_of_margins(law)
+        yield from self.rivals_of_ratios()
 
     def rivals_of_margins(self, law: xarray.Dataset) -> list[kit.Rival]:
         """Return wrong theories of the two margins."""
@@ -255,42 +251,34 @@ class ParityMargins(kit.Claim[None]):
         d_over_first = law["large"] / law["large"][0]
         return [
             kit.rival(
-                "printed",
+                "γ₁ = 1/(k√d)",
                 "k²d samples are 1/γ₁² samples, as printed",
-                label="γ₁ = 1/(k√d)",
                 first=1 / (k * np.sqrt(d)),
             ),
             kit.rival(
-                "many_bits",
-                "the limit as k grows",
-                label="γ₁ = 1/(k√(2πd))",
-                first=1 / (k * np.sqrt(2 * np.pi * d)),
+                "γ₁ = 1/(k√(2πd))", "the limit as k grows", first=1 / (k * np.sqrt(2 * np.pi * d))
             ),
             kit.rival(
-                "leading",
+                "γ₂ = √(k! [t^k] κ) d^(−k/2)",
                 "the leading term of the eigenvalue, at these d",
-                label="γ₂ = √(k! [t^k] κ) d^(−k/2)",
                 tangent=np.sqrt(leading) * d ** (-k / 2),
             ),
             kit.rival(
-                "kernel_wrong",
+                "γ₂ × √(4/3)",
                 "a slip in the constant of the kernel, κ × 4/3",
-                label="γ₂ × √(4/3)",
                 tangent=law.tangent * np.sqrt(4 / 3),
                 sampled=law.sampled * np.sqrt(4 / 3),
                 ratio=law.ratio / np.sqrt(4 / 3),
             ),
             kit.rival(
-                "one_degree_less",
+                "γ₂ ∝ d^(−(k−1)/2)",
                 "each feature is linear on its half-space, which could supply one of the k bits",
-                label="γ₂ ∝ d^(−(k−1)/2)",
                 exponent=-(k - 1) / 2,
                 sampled=at_first * d_over_first ** (-(k - 1) / 2),
             ),
             kit.rival(
-                "same_order",
+                "γ₁ ∝ d^(−k/2) too",
                 "training both layers changes constants only",
-                label="γ₁ ∝ d^(−k/2) too",
                 first=law.first.isel(dimension=0) * (d / d[0]) ** (-k / 2),
             ),
         ]
@@ -299,48 +287,35 @@ class ParityMargins(kit.Claim[None]):
         """Return wrong theories of the ratio of two margins."""
         return [
             kit.rival(
-                "contained",
+                "γ₁ ≥ γ₂ in every dimension",
                 "the space of all neurons contains the frozen features', as Bach's spaces do",
-                label="γ₁ ≥ γ₂ in every dimension",
                 ratio=1.0,
             ),
+            kit.rival("|u| ≤ 1 costs nothing", "they are called basically equivalent", gates=1.0),
             kit.rival(
-                "equivalent",
-                "they are called basically equivalent",
-                label="|u| ≤ 1 costs nothing",
-                gates=1.0,
-            ),
-            kit.rival(
-                "one_bit",
+                "|u| ≤ 1 over E|u|² ≤ 1 is √(2/π)",
                 "were one coordinate of the gate to count, not one for each bit",
-                label="|u| ≤ 1 over E|u|² ≤ 1 is √(2/π)",
                 gates=np.sqrt(2 / np.pi),
             ),
         ]
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         names = ("first", "tangent", "program", "sampled")
         last = seen.isel(bits=-1, dimension=-1)
-        return [
-            kit.control(
-                "other_parity",
-                "each parity has its own constant and its own exponent",
-                label="margins of the parities of other bits",
-                ratio=last.first / last.tangent,
-                gates=last.bounded / last.tangent,
-                **{name: seen[name].roll(bits=1) for name in names},
-            ),
-            kit.control(
-                "bounded",
-                "a bound on every gate costs margin",
-                label="frozen features with all |u| ≤ 1",
-                tangent=seen.bounded,
-            ),
-        ]
+        yield kit.control(
+            "margins of the parities of other bits",
+            "each parity has its own constant and its own exponent",
+            ratio=last.first / last.tangent,
+            gates=last.bounded / last.tangent,
+            **{name: seen[name].roll(bits=1) for name in names},
+        )
+        yield kit.control(
+            "frozen features with all |u| ≤ 1",
+            "a bound on every gate costs margin",
+            tangent=seen.bounded,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         return panels_of_margins(law, seen)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
@@ -41,21 +41,19 @@ class ParityMarginsPoint(kit.Point):
         "and six bits they do not find it: a random start is nearly blind to six bits.",
     )
 
-    def hypotheses(self, setting: Any) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         spare = self.large - self.bits
         odd = self.bits % 2
-        return [
-            kit.assume("bits beyond those of the parity", spare, ">=", 0, "d is at least k"),
-            kit.assume("odd bits of the parity", odd, "==", 0, "odd parities have no margin"),
-        ]
+        yield kit.assume("bits beyond those of the parity", spare, ">=", 0, "d is at least k")
+        yield kit.assume("odd bits of the parity", odd, "==", 0, "odd parities have no margin")
 
-    def predict(self, setting: Any) -> kit.Prediction:
+    def predict(self, setting):
         if self.bits > self.large:  # out of range
             return kit.Prediction(ratio=np.nan)
         first, tangent = parity_margins(self.large, self.bits)
         return kit.Prediction(ratio=first / tangent)
 
-    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         return jax.lax.map(self.group, kit.keys(key, self.groups))
 
     def group(self, key: kit.Key) -> Mapping[str, jax.Array]:
@@ -91,7 +89,7 @@ class ParityMarginsPoint(kit.Point):
         kernel = products * (jnp.pi - jnp.arccos(products)) / (2 * jnp.pi)
         return {"first": first, "tangent": jnp.sqrt(jnp.maximum(y @ kernel.mean(1), 0.0))}
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
+    def judge(self, predicted, observed):
         if not np.isfinite(predicted["ratio"]):
             return []
         ratios = observed["first"].max() / observed["tangent"]

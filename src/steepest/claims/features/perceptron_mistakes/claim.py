@@ -6,11 +6,9 @@ best separator u, and ‖w‖² by R² at most, so that γM ≤ ‖w‖ ≤ R√
 the same holds in the tangent features of a network at its start, where γ is the margin of frozen features.
 """
 
-from collections.abc import Mapping
 from typing import Annotated
 
 import numpy as np
-import xarray
 
 from steepest import kit
 from steepest.claims.features.perceptron_mistakes.experiment import Examples, limit, perceptron
@@ -90,11 +88,9 @@ class PerceptronMistakes(kit.Claim[list[Examples]]):
     not_told = {
         f"limit.set.{null}": "the sets stand in no order, and most bounds have room"
         for null in ("flat", "exchanged")
-    } | {
-        "limit.set.halved": "the sets stand in no order, and most bounds have room",
-    }
+    } | {"limit.set.halved": "the sets stand in no order, and most bounds have room"}
     shared = {
-        "experiment.limit": "in the experiment it only says after how many errors a run is given up: thrice as many",
+        "experiment.limit": "in the experiment it only says after how many errors a run is given up: thrice as many"
     }
     tiny = {"orthogonal": (4, 8), "dimensions": (10,), "examples": 20, "bits": 4, "orders": 3}
     full = {
@@ -106,7 +102,7 @@ class PerceptronMistakes(kit.Claim[list[Examples]]):
     }
     out_of_scope = {"contradictions": 1}
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {"n": self.orthogonal, "set": self._others()}
 
     def _others(self) -> tuple[str, ...]:
@@ -115,7 +111,7 @@ class PerceptronMistakes(kit.Claim[list[Examples]]):
         images = [f"digits {one}, {other}" for one, other in PAIRS]
         return (*spheres, *images, f"XOR of {self.bits} bits")
 
-    def setting(self, key: kit.Key) -> list[Examples]:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
         sets: list[tuple[str, Values, Values, float]] = [
             (f"{n} orthogonal", np.eye(n), rng.choice([-1.0, 1.0], n), n) for n in self.orthogonal
@@ -142,25 +138,20 @@ class PerceptronMistakes(kit.Claim[list[Examples]]):
         y = np.append(y, -y[: self.contradictions])
         return Examples(name, y[:, None] * gram * y, y, dimension, kernel_margin(gram, y))
 
-    def hypotheses(self, setting: list[Examples]) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         least = min(one.program.margin if one.program.separable else 0.0 for one in setting)
-        return [
-            kit.assume(
-                "smallest margin γ", least, ">", 1e-6, "without a separator errors never end"
-            )
-        ]
+        yield kit.assume(
+            "smallest margin γ", least, ">", 1e-6, "without a separator errors never end"
+        )
 
-    def predict(self, setting: list[Examples]) -> kit.Prediction:
+    def predict(self, setting):
         limits = np.array([limit(one) for one in setting])
         tight = len(self.orthogonal)
         return kit.law(
-            exact=("n", limits[:tight]),
-            limit=("set", limits[tight:]),
-            length=1.0,
-            progress=1.0,
+            exact=("n", limits[:tight]), limit=("set", limits[tight:]), length=1.0, progress=1.0
         )
 
-    def observe(self, setting: list[Examples], key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         tight = len(self.orthogonal)
         runs = []
@@ -190,117 +181,96 @@ class PerceptronMistakes(kit.Claim[list[Examples]]):
             behind_progress=("all", [run.progress for run in behind]),
         )
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.at_most(
-                "never",
-                law.limit * (1 + SOLVED),
-                seen.mistakes,
-                each=True,
-                label="errors, every order of the sets that are not orthogonal",
-            ),
-            kit.follows(
-                "tight",
-                law.exact,
-                seen.exact,
-                SOLVED,
-                each=True,
-                label="errors on orthogonal sets, every order",
-            ),
-            kit.at_most(
-                "length",
-                law.length + 1e-9,
-                seen.length.max("all"),
-                each=True,
-                label="largest ‖w‖²/(R² M) along all runs",
-            ),
-            kit.at_least(
-                "progress",
-                law.progress - SOLVED,
-                seen.progress.min("all"),
-                each=True,
-                label="least ⟨w, u⟩/(γM) along all runs",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.at_most(
+            "never",
+            law.limit * (1 + SOLVED),
+            seen.mistakes,
+            each=True,
+            label="errors, every order of the sets that are not orthogonal",
+        )
+        yield kit.follows(
+            "tight",
+            law.exact,
+            seen.exact,
+            SOLVED,
+            each=True,
+            label="errors on orthogonal sets, every order",
+        )
+        yield kit.at_most(
+            "length",
+            law.length + 1e-9,
+            seen.length.max("all"),
+            each=True,
+            label="largest ‖w‖²/(R² M) along all runs",
+        )
+        yield kit.at_least(
+            "progress",
+            law.progress - SOLVED,
+            seen.progress.min("all"),
+            each=True,
+            label="least ⟨w, u⟩/(γM) along all runs",
+        )
 
-    def rivals(self, setting: list[Examples], law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         tight = len(self.orthogonal)
         dimension = np.array([one.dimension for one in setting])
         finite = np.where(np.isfinite(dimension), dimension, 1e9)
-        return [
-            kit.rival(
-                "half",
-                "half of the examples have either label",
-                label="(R/γ)²/2",
-                limit=law.limit / 2,
-                exact=law.exact / 2,
-            ),
-            kit.rival(
-                "first_power",
-                "w moves γ at each error",
-                label="R/γ",
-                limit=law.limit**0.5,
-                exact=law.exact**0.5,
-            ),
-            kit.rival(
-                "dimension",
-                "so many examples determine a separator, and it is right on orthogonal ones",
-                label="as many errors as dimensions",
-                limit=("set", finite[tight:]),
-                exact=("n", dimension[:tight]),
-            ),
-            kit.rival(
-                "more_progress",
-                "examples are correct by more than the margin on average",
-                label="⟨w, u⟩ ≥ 1.05 γM, ‖w‖² ≤ 0.95 R²M",
-                progress=1.05,
-                length=0.95,
-            ),
-        ]
+        yield kit.rival(
+            "(R/γ)²/2",
+            "half of the examples have either label",
+            limit=law.limit / 2,
+            exact=law.exact / 2,
+        )
+        yield kit.rival(
+            "R/γ", "w moves γ at each error", limit=law.limit**0.5, exact=law.exact**0.5
+        )
+        yield kit.rival(
+            "as many errors as dimensions",
+            "so many examples determine a separator, and it is right on orthogonal ones",
+            id="dimension",
+            limit=("set", finite[tight:]),
+            exact=("n", dimension[:tight]),
+        )
+        yield kit.rival(
+            "⟨w, u⟩ ≥ 1.05 γM, ‖w‖² ≤ 0.95 R²M",
+            "examples are correct by more than the margin on average",
+            progress=1.05,
+            length=0.95,
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         like = lambda values, array: values.broadcast_like(array)
-        return [
-            kit.control(
-                "every_example",
-                "right examples lengthen w by more than R²",
-                label="a rule that adds every example, right or wrong",
-                length=like(seen.every_length, seen.length),
-            ),
-            kit.control(
-                "behind",
-                "the theorem starts at zero",
-                label=f"a start at −{STRETCH:g} R²/γ along the best separator",
-                exact=like(seen.behind_exact, seen.exact),
-                mistakes=like(seen.behind_mistakes, seen.mistakes),
-                progress=like(seen.behind_progress, seen.progress),
-            ),
-        ]
+        yield kit.control(
+            "a rule that adds every example, right or wrong",
+            "right examples lengthen w by more than R²",
+            length=like(seen.every_length, seen.length),
+        )
+        yield kit.control(
+            f"a start at −{STRETCH:g} R²/γ along the best separator",
+            "the theorem starts at zero",
+            id="behind",
+            exact=like(seen.behind_exact, seen.exact),
+            mistakes=like(seen.behind_mistakes, seen.mistakes),
+            progress=like(seen.behind_progress, seen.progress),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         exact = law.exact.values
         limits = law.limit.values
         ends = np.array([min(exact.min(), limits.min()), max(exact.max(), limits.max())])
         worst = seen.mistakes.max("draw")
         usual = seen.mistakes.mean("draw")
-        return (
-            kit.panel(
-                "Errors against Novikoff's bound",
-                "(R/γ)²",
-                "errors of the perceptron",
-                kit.predicted_curve(ends, ends, "(R/γ)²"),
-                kit.observed_curve(
-                    exact, seen.exact.mean("draw"), "orthogonal sets", kind="points"
-                ),
-                kit.observed_curve(
-                    limits, worst, "other sets, worst order", kind="points", shade=0.5
-                ),
-                kit.observed_curve(limits, usual, "mean order", kind="points", shade=1.0),
-                kit.rival_curve(ends, ends**0.5, "R/γ"),
-                log="xy",
-            ),
+        yield kit.panel(
+            "Errors against Novikoff's bound",
+            "(R/γ)²",
+            "errors of the perceptron",
+            kit.predicted_curve(ends, ends, "(R/γ)²"),
+            kit.observed_curve(exact, seen.exact.mean("draw"), "orthogonal sets", kind="points"),
+            kit.observed_curve(limits, worst, "other sets, worst order", kind="points", shade=0.5),
+            kit.observed_curve(limits, usual, "mean order", kind="points", shade=1.0),
+            kit.rival_curve(ends, ends**0.5, "R/γ"),
+            log="xy",
         )
 
 

@@ -27,11 +27,7 @@ from steepest.claims.features.prelu_kkt.experiment import (
     starts_that_miss_a_class,
 )
 from steepest.claims.features.prelu_kkt.figure import panel_of_ends, panel_of_residuals
-from steepest.claims.features.prelu_kkt.theory import (
-    disagreement,
-    margins,
-    residuals_of_two_to_one,
-)
+from steepest.claims.features.prelu_kkt.theory import disagreement, margins, residuals_of_two_to_one
 
 EXACT = 1e-6  # a residual that counts as none; non-negative least squares leave 1e-9
 NO_KKT = 0.1  # residual that rivals predict where there is none
@@ -186,7 +182,7 @@ class PreluKkt(kit.Claim[Setting]):
         """Return the powers that are not 2, where the characterization holds."""
         return tuple(power for power in self.powers if power != 2)
 
-    def axes(self) -> dict[str, tuple]:
+    def axes(self):
         return {
             "network": NETWORKS,
             "power": self.powers,
@@ -207,7 +203,7 @@ class PreluKkt(kit.Claim[Setting]):
         if not min(self.trained_powers) < 2 < max(self.trained_powers):
             raise kit.UserError("--trained-powers must hold a power below 2 and one above")
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         return draw_setting(
             key,
             clusters=max(*self.clusters, *self.trained_clusters),
@@ -219,32 +215,30 @@ class PreluKkt(kit.Claim[Setting]):
             spread=self.spread,
         )
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         products = setting.x @ setting.x.T
         np.fill_diagonal(products, 0.0)
-        return [
-            kit.assume(
-                "largest product of two examples",
-                np.abs(products).max(),
-                "<=",
-                1e-12,
-                "examples sit at orthogonal centres; set --overlap and --spread to 0",
-            ),
-            kit.assume(
-                "size of the second fastest neurons when the fastest are of size one",
-                self.left_behind(),
-                "<=",
-                0.2,
-                "choose a smaller --scale, or trained powers farther from 2, where ties stay",
-            ),
-            kit.assume(
-                "starts without a neuron that sees all centres of its class",
-                starts_that_miss_a_class(setting.starts, self.trained_clusters),
-                "==",
-                0,
-                "raise --width",
-            ),
-        ]
+        yield kit.assume(
+            "largest product of two examples",
+            np.abs(products).max(),
+            "<=",
+            1e-12,
+            "examples sit at orthogonal centres; set --overlap and --spread to 0",
+        )
+        yield kit.assume(
+            "size of the second fastest neurons when the fastest are of size one",
+            self.left_behind(),
+            "<=",
+            0.2,
+            "choose a smaller --scale, or trained powers farther from 2, where ties stay",
+        )
+        yield kit.assume(
+            "starts without a neuron that sees all centres of its class",
+            starts_that_miss_a_class(setting.starts, self.trained_clusters),
+            "==",
+            0,
+            "raise --width",
+        )
 
     def left_behind(self) -> float:
         """Return ε^(1 − g), the largest over descents, where g is the ratio of the two largest rates of growth.
@@ -258,7 +252,7 @@ class PreluKkt(kit.Claim[Setting]):
         ]
         return float(self.scale ** (1 - max(ratios)))
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         power = np.array(self.other_powers)
         exact = margins(self.powers, self.clusters)
         of_networks = "network power clusters"
@@ -276,7 +270,7 @@ class PreluKkt(kit.Claim[Setting]):
         power = np.array(self.trained_powers)[:, None]
         return (np.array(self.trained_clusters) / 2) ** (1 - power / 2)
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         powers = self.trained_powers
         problems = self.trained_clusters
@@ -289,62 +283,60 @@ class PreluKkt(kit.Claim[Setting]):
             end_residual=("seed trained_power trained_clusters", end_residual),
         )
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> dict[str, xarray.DataArray]:
+    def derive(self, law, seen):
         apart = disagreement(seen.random_w, seen.random_v, seen.other_power)
         # R and D of a network that agrees are both rounding, and one bound lies below 1, the other above
         return {"over_disagreement": (seen.random + EXACT) / (apart + EXACT)}
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "residual",
-                law.residual,
-                seen.residual,
-                EXACT,
-                absolute=True,
-                label="KKT residual of exact networks",
-            ),
-            kit.at_least(
-                "others",
-                law.nearest * (1 - EXACT),
-                seen.over_disagreement,
-                each=True,
-                label="KKT residual over disagreement of random networks",
-            ),
-            kit.at_most(
-                "no_farther",
-                law.farthest * (1 + EXACT),
-                seen.over_disagreement,
-                each=True,
-                label="the same, from above",
-            ),
-            kit.follows(
-                "unequal",
-                law.unequal,
-                seen.unequal,
-                EXACT,
-                absolute=True,
-                label="KKT residual of neurons with weights 2 : 1 : 1 …",
-            ),
-            kit.follows("margin", law.margin, seen.margin, EXACT, label="margin / that of centres"),
-            kit.follows(
-                "end", law.end, seen.end, 0.03, label="margin where descent ends / that of centres"
-            ),
-            kit.at_most(
-                "arrived",
-                0.05,
-                seen.end_residual,
-                over="trained_power trained_clusters",
-                label="KKT residual where descent ends",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "residual",
+            law.residual,
+            seen.residual,
+            EXACT,
+            absolute=True,
+            label="KKT residual of exact networks",
+        )
+        yield kit.at_least(
+            "others",
+            law.nearest * (1 - EXACT),
+            seen.over_disagreement,
+            each=True,
+            label="KKT residual over disagreement of random networks",
+        )
+        yield kit.at_most(
+            "no_farther",
+            law.farthest * (1 + EXACT),
+            seen.over_disagreement,
+            each=True,
+            label="the same, from above",
+        )
+        yield kit.follows(
+            "unequal",
+            law.unequal,
+            seen.unequal,
+            EXACT,
+            absolute=True,
+            label="KKT residual of neurons with weights 2 : 1 : 1 …",
+        )
+        yield kit.follows(
+            "margin", law.margin, seen.margin, EXACT, label="margin / that of centres"
+        )
+        yield kit.follows(
+            "end", law.end, seen.end, 0.03, label="margin where descent ends / that of centres"
+        )
+        yield kit.at_most(
+            "arrived",
+            0.05,
+            seen.end_residual,
+            over="trained_power trained_clusters",
+            label="KKT residual where descent ends",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
-        return [
-            *self.rivals_of_kkt_points(law),
-            *self.rivals_of_margins(law),
-            *self.rivals_of_ends(law),
-        ]
+    def rivals(self, setting, law):
+        yield from self.rivals_of_kkt_points(law)
+        yield from self.rivals_of_margins(law)
+        yield from self.rivals_of_ends(law)
 
     def rivals_of_kkt_points(self, law: xarray.Dataset) -> list[kit.Rival]:
         """Return wrong theories of which networks are KKT points."""
@@ -352,36 +344,31 @@ class PreluKkt(kit.Claim[Setting]):
         at_two = law.power == 2
         rivals = [
             kit.rival(
-                "centres_only",
+                "the centres are the only KKT points",
                 "the discussion expects the centres for higher p",
-                label="the centres are the only KKT points",
                 residual=only("centres"),
             ),
             kit.rival(
-                "averages_only",
+                "the averages are the only KKT points",
                 "ReLU networks are known to end there",
-                label="the averages are the only KKT points",
                 residual=only("averages"),
             ),
             kit.rival(
-                "partitions_only",
+                "groups that share a centre are no KKT point",
                 "a neuron that is dead on a centre ends at the average of those that it sees",
-                label="groups that share a centre are no KKT point",
                 residual=only("centres", "uneven", "averages"),
             ),
             kit.rival(
-                "input_weights_alone",
+                "the residual of the input weights alone, between 1 and p times D",
                 "output weights are an afterthought",
-                label="the residual of the input weights alone, between 1 and p times D",
                 nearest=np.minimum(1.0, law.other_power).rename("nearest"),
                 farthest=np.maximum(1.0, law.other_power).rename("farthest"),
             ),
         ]
         if at_two.any():
             no_ties = kit.rival(
-                "no_ties",
+                "unequal weights are no KKT point at p = 2 either",
                 "p = 2 as every other power",
-                label="unequal weights are no KKT point at p = 2 either",
                 unequal=law.unequal.where(~at_two, NO_KKT),
             )
             rivals.append(no_ties)
@@ -398,15 +385,13 @@ class PreluKkt(kit.Claim[Setting]):
         in_order = law.margin.dims
         return [
             kit.rival(
-                "both_classes",
+                "margins differ by k^(1 − p/2)",
                 "k counts the centres of both classes",
-                label="margins differ by k^(1 − p/2)",
                 margin=law.margin.where(~averages, of_both).transpose(*in_order),
             ),
             kit.rival(
-                "no_square",
+                "groups of m cost m^p: margins differ by (k/2)^(1 − p)",
                 "weights 1/m for each of m centres, and not 1/√m, make an average",
-                label="groups of m cost m^p: margins differ by (k/2)^(1 − p)",
                 margin=law.margin.where(~averages, linear)
                 .where(~uneven, linear_uneven)
                 .transpose(*in_order),
@@ -421,38 +406,32 @@ class PreluKkt(kit.Claim[Setting]):
         crossing = lambda at: averages.where(law.trained_power < at, 1.0)
         return [
             kit.rival(
-                "other_end",
+                "descent ends at the smaller margin",
                 "both are KKT points, and a KKT point need be no solution",
-                label="descent ends at the smaller margin",
+                id="other_end",
                 end=np.minimum(averages, 1.0),
             ),
+            kit.rival("descent ends at centres for every p", "examples sit there", end=centres),
             kit.rival(
-                "always_centres",
-                "examples sit there",
-                label="descent ends at centres for every p",
-                end=centres,
-            ),
-            kit.rival(
-                "always_averages",
+                "descent ends at averages for every p",
                 "simplicity bias: as few directions as fit",
-                label="descent ends at averages for every p",
                 end=averages,
             ),
             kit.rival(
-                "early_crossing",
+                "from averages to centres at p = 1.6",
                 "descent may prefer centres before their margin is larger",
-                label="from averages to centres at p = 1.6",
+                id="early_crossing",
                 end=crossing(1.6),
             ),
             kit.rival(
-                "late_crossing",
+                "from averages to centres at p = 2.9",
                 "descent may prefer averages after their margin is smaller",
-                label="from averages to centres at p = 2.9",
+                id="late_crossing",
                 end=crossing(2.9),
             ),
         ]
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         in_place = lambda array, of: array.broadcast_like(of).transpose(*of.dims)
         tied = {
             "random_w": in_place(seen.tied_w, seen.random_w),
@@ -460,67 +439,60 @@ class PreluKkt(kit.Claim[Setting]):
         }
         controls = [
             kit.control(
-                "lopsided",
+                "one neuron a class that weighs a centre twice",
                 "margins differ, and the examples with the larger ones may not carry the weights",
-                label="one neuron a class that weighs a centre twice",
+                id="lopsided",
                 residual=in_place(seen.lopsided, seen.residual),
             ),
             kit.control(
-                "random",
+                "a random network, of median residual",
                 "nothing made them optimal",
-                label="a random network, of median residual",
+                id="random",
                 residual=xarray.full_like(seen.residual, seen.random.median()),
                 end_residual=xarray.full_like(seen.end_residual, seen.random.median()),
             ),
             kit.control(
-                "ties",
+                "networks of unequal weights at p = 2",
                 "a gradient turns no direction in the span of its centres there",
-                label="networks of unequal weights at p = 2",
                 unequal=seen.tied,
                 random=in_place(seen.tied_random, seen.random),
                 **tied,
             ),
             kit.control(
-                "uneven_margins",
+                "networks whose margins are equal at p = 2, at other powers",
                 "examples off the margin may carry no weights",
-                label="networks whose margins are equal at p = 2, at other powers",
                 random=seen.tied_elsewhere,
                 **tied,
             ),
             kit.control(
-                "other_powers",
+                "descents at the largest power in the place of the smallest, and so on",
                 "what ends best at one power does not at another",
-                label="descents at the largest power in the place of the smallest, and so on",
                 end=seen.end.isel(trained_power=slice(None, None, -1)),
             ),
         ]
         if 1.0 in self.powers:
             far_side = kit.control(
-                "far_side",
+                "the gradients of the active side at kinks of ReLU",
                 "ReLU has kinks at the centres of other neurons, and one side's gradient is not Clarke's",
-                label="the gradients of the active side at kinks of ReLU",
+                id="far_side",
                 residual=seen.far_side,
             )
             controls.append(far_side)
         return controls
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: dict[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         wrong = {"the smaller one": "other_end", "crossing at 2.9": "late_crossing"}
         shown = {label: rivals[id].end for label, id in wrong.items() if id in rivals}
-        return (
-            panel_of_residuals(law, seen),
-            kit.curves(
-                "Margins cross at p = 2",
-                law.margin.sel(network="averages"),
-                seen.margin.sel(network="averages"),
-                over="clusters",
-                by="power",
-                x="centres k",
-                y="margin of averages / of centres",
-                name="p = {}",
-                log="xy",
-            ),
-            panel_of_ends(law, seen, shown),
+        yield panel_of_residuals(law, seen)
+        yield kit.curves(
+            "Margins cross at p = 2",
+            law.margin.sel(network="averages"),
+            seen.margin.sel(network="averages"),
+            over="clusters",
+            by="power",
+            x="centres k",
+            y="margin of averages / of centres",
+            name="p = {}",
+            log="xy",
         )
+        yield panel_of_ends(law, seen, shown)

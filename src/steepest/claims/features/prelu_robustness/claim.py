@@ -6,7 +6,6 @@ centres, and the boundary lies half-way between two centres, however many there 
 example does not see it: its gradient towards other clusters vanishes.
 """
 
-from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple
 
 import jax
@@ -178,7 +177,7 @@ class PreluRobustness(kit.Claim[Setting]):
     out_of_scope = {"spread": 1.5}
     point = PreluPoint
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {"power": self.powers, "problem": self.clusters, "p": IMAGE_POWERS}
 
     def check_fields(self) -> None:
@@ -193,7 +192,7 @@ class PreluRobustness(kit.Claim[Setting]):
         if self.images < 20:
             raise kit.UserError(f"--images must be at least 20, got {self.images}")
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
         start = starts_from(rng, self.seeds, self.image_width, 64, self.scale)
         drawn = [
@@ -210,39 +209,37 @@ class PreluRobustness(kit.Claim[Setting]):
         wide = starts_from(rng, self.seeds, self.width, self.dimension, self.scale)
         return Setting(Clusters(x, y, centres, wide), images, start)
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         data = setting.clusters
         products = np.einsum("snd,skd->snk", data.x, data.centres)
         at = np.repeat(np.arange(data.centres.shape[1]), self.each)
         own = products[:, np.arange(len(at)), at]
         products[:, np.arange(len(at)), at] = -np.inf
         between = sum(NEAR_ONE < power < 3 for power in self.powers)
-        return [
-            kit.assume(
-                "largest product with another centre over that with the own, of all examples",
-                np.where(own > 0, products.max(2) / own, np.inf).max(),
-                "<",
-                0.5,
-                "the clusters overlap; lower --spread",
-            ),
-            kit.assume(
-                f"powers between {NEAR_ONE:g} and 3",
-                between,
-                "==",
-                0,
-                "near p = 2 neurons hardly turn, and end between averages and centres; choose other --powers",
-            ),
-            kit.assume("start ε", self.scale, "<", 0.5, "neurons align only while they are small"),
-            kit.assume(
-                "centres to which no neuron of their class is nearest at the start",
-                sum(_unserved(data, k) for k in self.clusters),
-                "==",
-                0,
-                "raise --width",
-            ),
-        ]
+        yield kit.assume(
+            "largest product with another centre over that with the own, of all examples",
+            np.where(own > 0, products.max(2) / own, np.inf).max(),
+            "<",
+            0.5,
+            "the clusters overlap; lower --spread",
+        )
+        yield kit.assume(
+            f"powers between {NEAR_ONE:g} and 3",
+            between,
+            "==",
+            0,
+            "near p = 2 neurons hardly turn, and end between averages and centres; choose other --powers",
+        )
+        yield kit.assume("start ε", self.scale, "<", 0.5, "neurons align only while they are small")
+        yield kit.assume(
+            "centres to which no neuron of their class is nearest at the start",
+            sum(_unserved(data, k) for k in self.clusters),
+            "==",
+            0,
+            "raise --width",
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         k = np.array(self.clusters)
         low = np.array([power < 2 for power in self.powers])
         dims = "power problem"
@@ -252,7 +249,7 @@ class PreluRobustness(kit.Claim[Setting]):
             gain=GAIN,
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         cells = [(power, k) for power in self.powers for k in self.clusters]
         attacked = min(ATTACKED, *self.clusters)
 
@@ -287,87 +284,78 @@ class PreluRobustness(kit.Claim[Setting]):
             digits_log_risk=("seed p", fits[0]),
         )
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         largest = lambda name: float(np.exp(np.nan_to_num(observed[name], nan=np.inf).max()))
         missed = max(np.isinf(observed[name]).mean() for name in ("radius", "digits"))
-        return [
-            kit.assume(
-                "largest risk on clusters at the end",
-                largest("log_risk"),
-                "<",
-                0.1 / max(self.clusters),
-                "raise --steps",
-            ),
-            kit.assume(
-                "largest risk on centred digits at the end",
-                largest("digits_log_risk"),
-                "<",
-                0.3,
-                "raise --image-steps",
-            ),
-            kit.assume("share of attacks that found no boundary", missed, "<", 0.02),
-        ]
+        yield kit.assume(
+            "largest risk on clusters at the end",
+            largest("log_risk"),
+            "<",
+            0.1 / max(self.clusters),
+            "raise --steps",
+        )
+        yield kit.assume(
+            "largest risk on centred digits at the end",
+            largest("digits_log_risk"),
+            "<",
+            0.3,
+            "raise --image-steps",
+        )
+        yield kit.assume("share of attacks that found no boundary", missed, "<", 0.02)
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return by how much the mean radius on digits grows with the power."""
         # images have norm one: where no boundary was found, the radius counts as that
         reach = np.minimum(seen.digits, 1.0).mean("image")
         return {"gained": reach.isel(p=1, drop=True) / reach.isel(p=0, drop=True)}
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "radius",
-                law.radius,
-                seen.radius,
-                0.05,  # of single examples, α off their centres, averages and boundaries are made
-                label="radius at a centre",
-            ),
-            kit.follows(
-                "cosine",
-                law.cosine,
-                seen.cosine,
-                0.05,  # as above
-                label="cosine of neurons with the average of their class",
-            ),
-            kit.at_least(
-                "digits",
-                law.gain,
-                seen.gained,
-                label="mean radius on centred digits, p = 3 over p = 1",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "radius",
+            law.radius,
+            seen.radius,
+            0.05,  # of single examples, α off their centres, averages and boundaries are made
+            label="radius at a centre",
+        )
+        yield kit.follows(
+            "cosine",
+            law.cosine,
+            seen.cosine,
+            0.05,  # as above
+            label="cosine of neurons with the average of their class",
+        )
+        yield kit.at_least(
+            "digits", law.gain, seen.gained, label="mean radius on centred digits, p = 3 over p = 1"
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         k = law.problem
         low = law.power < 2
         centres = xarray.DataArray(_to_average(np.array(self.clusters)), dims="problem")
         below = lambda radius: xarray.where(low, radius, law.radius)
         others = [
             kit.rival(
-                "half_distance",
+                "1/√2 for ReLU too",
                 "half the distance of two centres: neurons at centres at every power",
-                label="1/√2 for ReLU too",
                 radius=0.5**0.5,
                 cosine=centres,
             ),
             kit.rival(
-                "no_help",
+                "1/√k at every power",
                 "the average classifies every cluster, whatever the power",
-                label="1/√k at every power",
+                id="no_help",
                 radius=k**-0.5,
                 cosine=1.0,
             ),
             kit.rival(
-                "per_class",
+                "1/√(k/2) for ReLU: k counted per class",
                 "the talk says “k is the number of cluster centres” and counts K₁ and K₂ apart",
-                label="1/√(k/2) for ReLU: k counted per class",
+                id="per_class",
                 radius=below((k / 2) ** -0.5),
             ),
             kit.rival(
-                "centres_at_one",
+                "1/√(1 + k/2): ReLU neurons at centres",
                 "a ReLU network whose neurons are at the centres is less robust than 1/√2 too",
-                label="1/√(1 + k/2): ReLU neurons at centres",
                 radius=below((1 + k / 2) ** -0.5),
             ),
         ]
@@ -375,31 +363,24 @@ class PreluRobustness(kit.Claim[Setting]):
         runs = {True: bool((~low).any()), False: bool(low.any())}
         return [rival for rival in others if runs[rival.id == "no_help"]]
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "plain_attack",
-                "gradients towards other clusters vanish at an example",
-                label="radii that projected gradient descent from the centre finds",
-                radius=seen.plain,
-            ),
-            kit.control(
-                "untrained",
-                "neurons turn to averages or centres while they train",
-                label="networks at their start",
-                cosine=seen.start_cosine,
-            ),
-            kit.control(
-                "raw_digits",
-                "images with their mean are no orthogonal clusters",
-                label="digits without subtracting the mean image",
-                digits=seen.raw,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "radii that projected gradient descent from the centre finds",
+            "gradients towards other clusters vanish at an example",
+            radius=seen.plain,
+        )
+        yield kit.control(
+            "networks at their start",
+            "neurons turn to averages or centres while they train",
+            cosine=seen.start_cosine,
+        )
+        yield kit.control(
+            "digits without subtracting the mean image",
+            "images with their mean are no orthogonal clusters",
+            digits=seen.raw,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         look: dict[str, Any] = {
             "over": "problem",
             "by": "power",
@@ -422,25 +403,23 @@ class PreluRobustness(kit.Claim[Setting]):
             ]
             return kit.panel(title, "radius of the attack", "accuracy", *lines, ylim=(0, 1))
 
-        return (
-            kit.curves(
-                "ReLU radii shrink with k, p-ReLU radii do not",
-                law.radius,
-                seen.radius,
-                y="radius",
-                rivals=wrong,
-                **look,
-            ),
-            kit.curves(
-                "Plain PGD is blind for p ≥ 3",
-                law.radius,
-                seen.plain,
-                y="radius (1: none found)",
-                **look,
-            ),
-            accuracy("Digits, mean image subtracted", seen.digits),
-            accuracy("Digits as they are: no gain", seen.raw),
+        yield kit.curves(
+            "ReLU radii shrink with k, p-ReLU radii do not",
+            law.radius,
+            seen.radius,
+            y="radius",
+            rivals=wrong,
+            **look,
         )
+        yield kit.curves(
+            "Plain PGD is blind for p ≥ 3",
+            law.radius,
+            seen.plain,
+            y="radius (1: none found)",
+            **look,
+        )
+        yield accuracy("Digits, mean image subtracted", seen.digits)
+        yield accuracy("Digits as they are: no gain", seen.raw)
 
 
 def _to_average(k: np.ndarray) -> np.ndarray:

@@ -1,6 +1,5 @@
 """Training on clusters and digits, attacks, and one point of the diagram."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
@@ -221,19 +220,13 @@ class PreluPoint(kit.Point):
         "show the limit.",
     )
 
-    def predict(self, setting: Any) -> kit.Prediction:
+    def predict(self, setting):
         return kit.Prediction(radius=float(radius_in_theory(self.powers, self.clusters)))
 
-    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         def train(key: kit.Key) -> Trained:
             data = draw_clusters(
-                key,
-                self.clusters,
-                self.dimension,
-                self.each,
-                self.spread,
-                self.width,
-                self.scale,
+                key, self.clusters, self.dimension, self.each, self.spread, self.width, self.scale
             )
             return train_and_attack(
                 self.powers, self.clusters, data, self.steps, min(ATTACKED, self.clusters)
@@ -242,25 +235,21 @@ class PreluPoint(kit.Point):
         trained = jax.lax.map(train, kit.keys(key, self.seeds))
         return {"radius": trained.radius.mean(-1), "log_risk": trained.log_risk}
 
-    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         largest = float(np.exp(np.nan_to_num(observed["log_risk"], nan=np.inf).max()))
-        return [
-            kit.assume("distance of p from 2", abs(self.powers - 2), ">", 0, "ties stay at p = 2"),
-            kit.assume(
-                "largest risk at the end", largest, "<", 0.1 / self.clusters, "raise --steps"
-            ),
-        ]
+        yield kit.assume("distance of p from 2", abs(self.powers - 2), ">", 0, "ties stay at p = 2")
+        yield kit.assume(
+            "largest risk at the end", largest, "<", 0.1 / self.clusters, "raise --steps"
+        )
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
-        return [
-            equal(
-                "radius",
-                float(predicted["radius"]),
-                observed["radius"],
-                0.1,  # the interval over three starts is 2 to 6 %
-                label="radius at a centre",
-            )
-        ]
+    def judge(self, predicted, observed):
+        yield equal(
+            "radius",
+            float(predicted["radius"]),
+            observed["radius"],
+            0.1,  # the interval over three starts is 2 to 6 %
+            label="radius at a centre",
+        )
 
     def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         radius = float(observed["radius"].mean())

@@ -9,11 +9,9 @@ changes. With coin tosses for labels the first layer's ρ is about three instead
 one, so that a low rank is no sign of true labels.
 """
 
-from collections.abc import Mapping
 from typing import Annotated, NamedTuple
 
 import numpy as np
-import xarray
 
 from steepest import kit
 from steepest.claims.features.relu_alignment.experiment import Layers, runner
@@ -139,13 +137,8 @@ class ReluAlignment(kit.Claim[Setting]):
         """Return the small starts."""
         return tuple(scale for scale in self.scales if scale <= SMALL)
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
-        return {
-            "layer": LAYERS,
-            "width": self.widths,
-            "scale": self.scales,
-            "small": self.small,
-        }
+    def axes(self):
+        return {"layer": LAYERS, "width": self.widths, "scale": self.scales, "small": self.small}
 
     def check_fields(self) -> None:
         falling = sorted(set(self.scales), reverse=True)
@@ -154,7 +147,7 @@ class ReluAlignment(kit.Claim[Setting]):
                 f"--scales are decreasing, two at least, got {self.scales}; try 1 0.125 0.0625"
             )
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
         data = signs(digits((3, 8)))
         pixels = np.asarray(data.x) - np.asarray(data.x).mean(0)
@@ -165,15 +158,13 @@ class ReluAlignment(kit.Claim[Setting]):
             pixels[chosen], np.stack([true, rng.choice([-1.0, 1.0], true.shape)], axis=1)
         )
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
-        return [
-            kit.assume("first scale", self.scales[0], "==", 1, "the standard start comes first"),
-            kit.assume(
-                "small starts", len(self.small), ">=", 2, f"end --scales with two below {SMALL:g}"
-            ),
-        ]
+    def hypotheses(self, setting):
+        yield kit.assume("first scale", self.scales[0], "==", 1, "the standard start comes first")
+        yield kit.assume(
+            "small starts", len(self.small), ">=", 2, f"end --scales with two below {SMALL:g}"
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         start = 2 * np.multiply.outer(self.widths, np.square(self.small))
         shape = (len(LAYERS), *start.shape)
         return kit.law(
@@ -186,7 +177,7 @@ class ReluAlignment(kit.Claim[Setting]):
             apart=0.5,
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         # true labels from each start, coin tosses from the smallest
         scales = np.array([*self.scales, self.scales[-1]])
         labels = np.array([TRUE] * len(self.scales) + [RANDOM])
@@ -209,19 +200,13 @@ class ReluAlignment(kit.Claim[Setting]):
             **{name: ("width seed layer", array) for name, array in tossed.items()},
         )
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         left = float(observed["risk"].max()) / self.target
-        return [
-            kit.assume(
-                "largest risk at which layers are compared / target",
-                left,
-                "<=",
-                1,
-                "raise --steps",
-            )
-        ]
+        yield kit.assume(
+            "largest risk at which layers are compared / target", left, "<=", 1, "raise --steps"
+        )
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return of small starts the stable ranks of what was learned, also over their mean, and how norms grew."""
         from_small = lambda name: seen[name].sel(scale=list(self.small)).rename(scale="small")
         growth = from_small("growth")
@@ -237,109 +222,93 @@ class ReluAlignment(kit.Claim[Setting]):
             "least_aligned": from_small("aligned").min("layer"),
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         standard = (seen.stable_rank / seen.first_rank).sel(scale=1.0, drop=True)
         apart = seen.aligned.sel(scale=1.0, layer="first", drop=True)
         more = seen.random_rho.mean("width") - seen.rho.mean(("width", "small"))
-        return [
-            kit.at_least(
-                "aligned",
-                law.aligned,
-                seen.least_aligned,
-                over="width small",
-                label="small starts: least alignment of neighbouring layers",
-            ),
-            kit.at_least(
-                "standard",
-                law.standard,
-                standard.min("layer"),
-                over="width",
-                label="standard start: stable rank over that at the start, lesser layer",
-            ),
-            kit.at_most(
-                "standard_aligned",
-                law.apart,
-                apart,
-                label="standard start: alignment of the two hidden layers",
-            ),
-            kit.follows(
-                "learned",
-                law.learned,
-                seen.learned,
-                0.06,  # the start's largest singular value leaves 2 % at an eighth, ten networks 3 %
-                label="stable rank over 1 + 2hε²/growth, over its mean over starts",
-            ),
-            kit.follows(
-                "learned_widths",
-                law.widths,
-                seen.learned_widths,
-                0.05,  # ten networks leave 0.02
-                label="stable rank over 1 + 2hε²/growth, over its mean over widths",
-            ),
-            kit.follows(
-                "growth",
-                law.growth,
-                seen.grown,
-                0.15,
-                label="growth of ‖W‖_F² over its mean",
-            ),
-            kit.at_least(
-                "random_first",
-                0.5,
-                more.sel(layer="first", drop=True),
-                label="ρ of the first layer, random labels − true labels",
-            ),
-            kit.at_most(
-                "random_second",
-                0.0,
-                more.sel(layer="second", drop=True),
-                label="ρ of the second layer, random labels − true labels",
-            ),
-        ]
+        yield kit.at_least(
+            "aligned",
+            law.aligned,
+            seen.least_aligned,
+            over="width small",
+            label="small starts: least alignment of neighbouring layers",
+        )
+        yield kit.at_least(
+            "standard",
+            law.standard,
+            standard.min("layer"),
+            over="width",
+            label="standard start: stable rank over that at the start, lesser layer",
+        )
+        yield kit.at_most(
+            "standard_aligned",
+            law.apart,
+            apart,
+            label="standard start: alignment of the two hidden layers",
+        )
+        yield kit.follows(
+            "learned",
+            law.learned,
+            seen.learned,
+            0.06,  # the start's largest singular value leaves 2 % at an eighth, ten networks 3 %
+            label="stable rank over 1 + 2hε²/growth, over its mean over starts",
+        )
+        yield kit.follows(
+            "learned_widths",
+            law.widths,
+            seen.learned_widths,
+            0.05,  # ten networks leave 0.02
+            label="stable rank over 1 + 2hε²/growth, over its mean over widths",
+        )
+        yield kit.follows(
+            "growth", law.growth, seen.grown, 0.15, label="growth of ‖W‖_F² over its mean"
+        )
+        yield kit.at_least(
+            "random_first",
+            0.5,
+            more.sel(layer="first", drop=True),
+            label="ρ of the first layer, random labels − true labels",
+        )
+        yield kit.at_most(
+            "random_second",
+            0.0,
+            more.sel(layer="second", drop=True),
+            label="ρ of the second layer, random labels − true labels",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
-        return [
-            kit.rival(
-                "one_rank",
-                "as of layers of deep linear networks",
-                label="the stable rank is the same at any small start",
-                start=0 * law.start,
-            ),
-            kit.rival(
-                "first_power",
-                "starts are added, not their squares",
-                label="the start adds a share in proportion to ε",
-                start=law.start * law.small.max() / law.small,
-            ),
-            kit.rival(
-                "any_width",
-                "the start's largest singular value does not depend on the width",
-                label="the start adds the same at any width",
-                start=law.start / law.width * law.width.max(),
-            ),
-            kit.rival(
-                "root_of_width",
-                "wide layers need not move as far",
-                label="growth and ranks fall like 1/√h",
-                growth=law.growth * (law.width / law.width.mean()) ** -0.5,
-                widths=law.widths * (law.width / law.width.mean()) ** -0.5,
-            ),
-            kit.rival(
-                "linear",
-                "layers of deep linear networks align fully",
-                label="fully aligned",
-                aligned=0.9999,
-            ),
-            kit.rival(
-                "lazy",
-                "wide networks are lazy",
-                label="from the standard start nothing changes at all",
-                accepted="the lesser layer keeps 95 to 100 % of the rank, and 80 % is what is judged",
-                standard=0.999,
-            ),
-        ]
+    def rivals(self, setting, law):
+        yield kit.rival(
+            "the stable rank is the same at any small start",
+            "as of layers of deep linear networks",
+            start=0 * law.start,
+        )
+        yield kit.rival(
+            "the start adds a share in proportion to ε",
+            "starts are added, not their squares",
+            start=law.start * law.small.max() / law.small,
+        )
+        yield kit.rival(
+            "the start adds the same at any width",
+            "the start's largest singular value does not depend on the width",
+            start=law.start / law.width * law.width.max(),
+        )
+        yield kit.rival(
+            "growth and ranks fall like 1/√h",
+            "wide layers need not move as far",
+            growth=law.growth * (law.width / law.width.mean()) ** -0.5,
+            widths=law.widths * (law.width / law.width.mean()) ** -0.5,
+        )
+        yield kit.rival(
+            "fully aligned", "layers of deep linear networks align fully", aligned=0.9999
+        )
+        yield kit.rival(
+            "from the standard start nothing changes at all",
+            "wide networks are lazy",
+            accepted="the lesser layer keeps 95 to 100 % of the rank, and 80 % is what is judged",
+            standard=0.999,
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         turned = {
             name: (seen[name].dims, seen[name].isel(scale=slice(None, None, -1)).values)
             for name in ("stable_rank", "first_rank", "growth", "aligned")
@@ -352,37 +321,27 @@ class ReluAlignment(kit.Claim[Setting]):
             name: seen[name].sel(scale=1.0, drop=True).expand_dims(scale=seen.scale)
             for name in ("stable_rank", "growth", "aligned")
         }
-        return [
-            kit.control(
-                "standard_start",
-                "hardly anything is learned beside it",
-                label="the standard start for all small ones",
-                **standard,
-            ),
-            kit.control(
-                "starts_swapped",
-                "the start decides",
-                label="the largest start for the smallest one, and so on",
-                **turned,
-            ),
-            kit.control(
-                "coin_tosses",
-                "they need more than one direction, and here they have one start",
-                label="random labels from the smallest start, whatever the start",
-                **tosses,
-            ),
-            kit.control(
-                "true_labels",
-                "their layers are alike",
-                label="true labels for random ones",
-                random_stable_rank=seen.stable_rank.isel(scale=-1, drop=True),
-                random_growth=seen.growth.isel(scale=-1, drop=True),
-            ),
-        ]
+        yield kit.control(
+            "the standard start for all small ones",
+            "hardly anything is learned beside it",
+            **standard,
+        )
+        yield kit.control(
+            "the largest start for the smallest one, and so on", "the start decides", **turned
+        )
+        yield kit.control(
+            "random labels from the smallest start, whatever the start",
+            "they need more than one direction, and here they have one start",
+            **tosses,
+        )
+        yield kit.control(
+            "true labels for random ones",
+            "their layers are alike",
+            random_stable_rank=seen.stable_rank.isel(scale=-1, drop=True),
+            random_growth=seen.growth.isel(scale=-1, drop=True),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         widest = seen.isel(width=-1).mean("seed")
         rho = widest.rho.mean("small")
         share = 2 * self.widths[-1] * seen.scale**2
@@ -425,4 +384,5 @@ class ReluAlignment(kit.Claim[Setting]):
             log="x",
             ylim=(0, 1.1),
         )
-        return (*panels, aligned)
+        yield from panels
+        yield aligned

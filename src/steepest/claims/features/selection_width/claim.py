@@ -141,7 +141,7 @@ class SelectionWidth(kit.Claim[Setting]):
     full = {"draws": 6000, "seeds": 200, "starts": 20, "mus": (0.05, 0.3, 0.5, 0.7, 0.9)}
     out_of_scope = {"flipped": 0.3}
 
-    def axes(self) -> dict[str, tuple[float, ...]]:
+    def axes(self):
         return {"width": self.widths, "mu": self.mus}
 
     def check_fields(self) -> None:
@@ -155,7 +155,7 @@ class SelectionWidth(kit.Claim[Setting]):
         if max(self.widths) < 2:
             raise kit.UserError("widths must reach 2, one neuron a class; try 2 4 8")
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         width = max(self.widths)
 
         def draw(key: kit.Key) -> Setting:
@@ -175,26 +175,24 @@ class SelectionWidth(kit.Claim[Setting]):
 
         return jax.tree.map(np.asarray, kit.compiled(draw)(key))
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         separability = kit.compiled(jax.vmap(orthogonal_separability))
         least = float(np.min(separability(setting.sets.x, setting.sets.y)))
-        return [
-            kit.assume(
-                "μ of the data",
-                min(least, *self.mus),
-                ">",
-                0,
-                "the data are not orthogonally separable",
-            ),
-            kit.assume("largest μ of a pair", max(self.mus), "<=", 0.98, "steps overshoot"),
-            kit.assume("dimension d", self.dimension, "<=", 12, "steps of descent are too long"),
-            kit.assume("scale ε of the start", self.scale, "<=", 1e-2, "choose a smaller --scale"),
-            kit.assume(
-                "steps of descent", self.steps, ">=", 600, "raise --steps: classes are not learned"
-            ),
-        ]
+        yield kit.assume(
+            "μ of the data",
+            min(least, *self.mus),
+            ">",
+            0,
+            "the data are not orthogonally separable",
+        )
+        yield kit.assume("largest μ of a pair", max(self.mus), "<=", 0.98, "steps overshoot")
+        yield kit.assume("dimension d", self.dimension, "<=", 12, "steps of descent are too long")
+        yield kit.assume("scale ε of the start", self.scale, "<=", 1e-2, "choose a smaller --scale")
+        yield kit.assume(
+            "steps of descent", self.steps, ">=", 600, "raise --steps: classes are not learned"
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         lives = living_on_pairs(setting.pairs)
         share = share_living_on_pairs(self.mus)
         return kit.law(**self.laws(setting, lives, share, living_on_sets(setting.sets)))
@@ -215,61 +213,59 @@ class SelectionWidth(kit.Claim[Setting]):
             "many_live": ("", on_sets.mean()),
         }
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         return train_all(setting, self.widths, self.scale, self.steps)
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.share(
-                "per_start",
-                0.0,
-                seen.success != law.success,
-                0.02,  # steps of finite length decide one start in a hundred, the interval takes 0.005
-                over="width",
-                label="pairs: share of starts that disagree with their own draw",
-            ),
-            kit.share(
-                "many_per_start",
-                0.0,
-                seen.many_success != law.many_success,
-                0.04,  # the interval of no disagreement in 240 sets takes 0.025
-                over="width",
-                label="larger sets: share of starts that disagree with their own draw",
-            ),
-            kit.share(
-                "rate",
-                law.rate,
-                seen.success,
-                0.1,  # the interval takes 0.045, as much chance, and steps of finite length 0.01
-                over="mu width",
-                label="pairs: share of starts that learn both classes",
-            ),
-            kit.share(
-                "many_rate",
-                law.many_rate,
-                seen.many_success,
-                0.12,  # the interval takes 0.06, and chance as much
-                over="width",
-                label="larger sets: share of starts that learn both classes",
-            ),
-            kit.share(
-                "pair_lives",
-                law.pair_lives,
-                seen.pair_lives,
-                0.04,  # the interval takes 0.012, as much chance, and steps of finite length 0.01
-                over="mu",
-                label="pairs: share of neurons that live",
-            ),
-            kit.share(
-                "many_live",
-                law.many_live,
-                seen.many_live,
-                0.03,
-                label=f"share of neurons that live on {self.examples} examples",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.share(
+            "per_start",
+            0.0,
+            seen.success != law.success,
+            0.02,  # steps of finite length decide one start in a hundred, the interval takes 0.005
+            over="width",
+            label="pairs: share of starts that disagree with their own draw",
+        )
+        yield kit.share(
+            "many_per_start",
+            0.0,
+            seen.many_success != law.many_success,
+            0.04,  # the interval of no disagreement in 240 sets takes 0.025
+            over="width",
+            label="larger sets: share of starts that disagree with their own draw",
+        )
+        yield kit.share(
+            "rate",
+            law.rate,
+            seen.success,
+            0.1,  # the interval takes 0.045, as much chance, and steps of finite length 0.01
+            over="mu width",
+            label="pairs: share of starts that learn both classes",
+        )
+        yield kit.share(
+            "many_rate",
+            law.many_rate,
+            seen.many_success,
+            0.12,  # the interval takes 0.06, and chance as much
+            over="width",
+            label="larger sets: share of starts that learn both classes",
+        )
+        yield kit.share(
+            "pair_lives",
+            law.pair_lives,
+            seen.pair_lives,
+            0.04,  # the interval takes 0.012, as much chance, and steps of finite length 0.01
+            over="mu",
+            label="pairs: share of neurons that live",
+        )
+        yield kit.share(
+            "many_live",
+            law.many_live,
+            seen.many_live,
+            0.03,
+            label=f"share of neurons that live on {self.examples} examples",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         with_own, other = products_of_pairs(setting.pairs)
         sets = setting.sets
         products = np.einsum("sthd,snd->sthn", sets.start.w, sets.x) > 0
@@ -288,51 +284,41 @@ class SelectionWidth(kit.Claim[Setting]):
             np.ones_like(half),
             np.ones_like(products[..., 0]),
         )
-        return [
-            kit.rival(
-                "all_live",
-                "one neuron of each sign is all that two classes need",
-                label="all neurons live: 1 − 2^(1−h)",
-                **all_live,
-            ),
-            kit.rival(
-                "own_class",
-                "a neuron that sees only the other class is pushed off all examples",
-                label="only neurons live that see their own class at the start",
-                **sees_own,
-            ),
-            kit.rival(
-                "any_example",
-                "a neuron that has a gradient turns to its class",
-                label="all neurons live that see any example",
-                **sees_any,
-            ),
-            kit.rival(
-                "chord",
-                "it is right at right angles and at opposite examples",
-                label="½ + μ/4 of the neurons live on pairs",
-                accepted="it is 0.047 off at most, which the interval and steps of finite length hide",
-                pair_lives=0.5 + law.mu / 4,
-            ),
-        ]
+        yield kit.rival(
+            "all neurons live: 1 − 2^(1−h)",
+            "one neuron of each sign is all that two classes need",
+            id="all_live",
+            **all_live,
+        )
+        yield kit.rival(
+            "only neurons live that see their own class at the start",
+            "a neuron that sees only the other class is pushed off all examples",
+            **sees_own,
+        )
+        yield kit.rival(
+            "all neurons live that see any example",
+            "a neuron that has a gradient turns to its class",
+            **sees_any,
+        )
+        yield kit.rival(
+            "½ + μ/4 of the neurons live on pairs",
+            "it is right at right angles and at opposite examples",
+            accepted="it is 0.047 off at most, which the interval and steps of finite length hide",
+            pair_lives=0.5 + law.mu / 4,
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         on_pairs = seen.isel(mu=0)
-        return [
-            kit.control(
-                "other_sets",
-                "the starts are others, and so is the share that lives",
-                label="pairs and larger sets interchanged",
-                success=_cycled(seen.many_success, seen.success),
-                pair_lives=_cycled(seen.many_live, seen.pair_lives),
-                many_success=_cycled(on_pairs.success, seen.many_success),
-                many_live=_cycled(on_pairs.pair_lives, seen.many_live),
-            )
-        ]
+        yield kit.control(
+            "pairs and larger sets interchanged",
+            "the starts are others, and so is the share that lives",
+            success=_cycled(seen.many_success, seen.success),
+            pair_lives=_cycled(seen.many_live, seen.pair_lives),
+            many_success=_cycled(on_pairs.success, seen.many_success),
+            many_live=_cycled(on_pairs.pair_lives, seen.many_live),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         return panels_of_shares(law, seen, rivals, self.examples)
 
 

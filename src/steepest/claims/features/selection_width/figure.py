@@ -10,10 +10,7 @@ from steepest.claims.features.selection_width.theory import share_living_on_pair
 
 
 def panels_of_shares(
-    law: xarray.Dataset,
-    seen: xarray.Dataset,
-    rivals: Mapping[str, xarray.Dataset],
-    examples: int,
+    law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset], examples: int
 ) -> tuple[kit.Panel, ...]:
     """Draw the share of starts that learn over the width, and the share of neurons that live over μ."""
     many = kit.curves("", law.many_rate, seen.many_success, over="width").curves

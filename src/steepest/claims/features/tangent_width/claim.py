@@ -7,11 +7,10 @@ features can have any values; what it does not see, other gates see, and at most
 function. To fit XOR on the cube, one combination must do for all faces.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Annotated
 
 import numpy as np
-import xarray
 from numpy.typing import NDArray
 
 from steepest import kit
@@ -90,28 +89,26 @@ class TangentWidth(kit.Claim[Setting]):
     full = {"dimensions": (3, 4, 5, 6, 7, 8, 9), "seeds": 60}
     out_of_scope = {"spread": 3.0}
 
-    def axes(self) -> dict[str, tuple[int, ...]]:
+    def axes(self):
         return {"dimension": self.dimensions}
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
         draws = [rng.normal(size=(self.seeds, self.most, d)) for d in self.dimensions]
         return Setting([_stretched(gates, self.spread) for gates in draws])
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
-        return [
-            kit.assume(
-                "spread of the two weights", self.spread, "==", 1, "p_d is for isotropic gates"
-            )
-        ]
+    def hypotheses(self, setting):
+        yield kit.assume(
+            "spread of the two weights", self.spread, "==", 1, "p_d is for isotropic gates"
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         return kit.law(
             each_face=("seed dimension", _each(width_for_every_pattern, setting)),
             switched=("dimension", chance_of_a_switch(self.dimensions)),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         stretched = Setting([_stretched(gates, 2.0) for gates in setting.gates])
         measured = {
             "widths": _each(lambda w: separating_width(w, _xor(w)), setting),
@@ -123,89 +120,74 @@ class TangentWidth(kit.Claim[Setting]):
         }
         return kit.seen(**{name: ("seed dimension", values) for name, values in measured.items()})
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         missed = np.isinf(observed["widths"]).mean()
-        return [
-            kit.assume("share of draws that no width separates", missed, "==", 0, "raise --most")
-        ]
+        yield kit.assume("share of draws that no width separates", missed, "==", 0, "raise --most")
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "each_face",
-                law.each_face,
-                seen.each_face,
-                0.5,  # widths are whole numbers
-                over="dimension",
-                absolute=True,
-                each=True,
-                label="width that separates each face alone",
-            ),
-            kit.at_least(
-                "necessary",
-                law.each_face,
-                seen.widths,
-                each=True,
-                label="width that separates the cube",
-            ),
-            kit.follows(
-                "switched",
-                law.switched,
-                seen.switched,
-                0.1,  # the interval takes 0.045 with 30 sequences of 48 gates, and chance as much
-                label="share of gates and faces with a switch",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "each_face",
+            law.each_face,
+            seen.each_face,
+            0.5,  # widths are whole numbers
+            over="dimension",
+            absolute=True,
+            each=True,
+            label="width that separates each face alone",
+        )
+        yield kit.at_least(
+            "necessary",
+            law.each_face,
+            seen.widths,
+            each=True,
+            label="width that separates the cube",
+        )
+        yield kit.follows(
+            "switched",
+            law.switched,
+            seen.switched,
+            0.1,  # the interval takes 0.045 with 30 sequences of 48 gates, and chance as much
+            label="share of gates and faces with a switch",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         widths = lambda width: ("seed dimension", _each(width, setting))
-        return [
-            kit.rival(
-                "twice",
-                "the two labels of a face could need a gate each",
-                label="two gates must be switched on every face",
-                each_face=widths(lambda w: width_for_every_pattern(w, switches=2)),
-            ),
-            kit.rival(
-                "switched_alone",
-                "a switched gate bends the function, whatever it sees",
-                label="a switched gate is enough",
-                each_face=widths(lambda w: width_for_every_pattern(w, seen=False)),
-            ),
-            kit.rival(
-                "either_bit",
-                "the label turns with each of the two bits",
-                label="the first bit alone must switch a gate at every pattern",
-                each_face=widths(width_for_first_bit),
-            ),
-            kit.rival(
-                "one_weight",
-                "one bit switches a gate at the angle arctan(1/√(d−1))",
-                label="2/π arcsin(1/√d) of the gates are switched",
-                switched=law.switched / 2,
-            ),
-        ]
+        yield kit.rival(
+            "two gates must be switched on every face",
+            "the two labels of a face could need a gate each",
+            each_face=widths(lambda w: width_for_every_pattern(w, switches=2)),
+        )
+        yield kit.rival(
+            "a switched gate is enough",
+            "a switched gate bends the function, whatever it sees",
+            each_face=widths(lambda w: width_for_every_pattern(w, seen=False)),
+        )
+        yield kit.rival(
+            "the first bit alone must switch a gate at every pattern",
+            "the label turns with each of the two bits",
+            each_face=widths(width_for_first_bit),
+        )
+        yield kit.rival(
+            "2/π arcsin(1/√d) of the gates are switched",
+            "one bit switches a gate at the angle arctan(1/√(d−1))",
+            switched=law.switched / 2,
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "one_bit",
-                "combinations that are linear in the bits can have this label",
-                label="the label x₁ in the place of x₁x₂",
-                widths=seen.linear,
-                each_face=seen.linear_faces,
-            ),
-            kit.control(
-                "stretched",
-                "gates are switched more often by bits of larger weight",
-                label="gates whose first two weights are doubled",
-                switched=seen.stretched,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "the label x₁ in the place of x₁x₂",
+            "combinations that are linear in the bits can have this label",
+            widths=seen.linear,
+            each_face=seen.linear_faces,
+        )
+        yield kit.control(
+            "gates whose first two weights are doubled",
+            "gates are switched more often by bits of larger weight",
+            id="stretched",
+            switched=seen.stretched,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         limit = float(seen.widths.max()) + 1
         apart = np.linspace(-0.3, 0.3, self.seeds)  # draws at one place are set apart a little
         points = [
@@ -218,23 +200,21 @@ class TangentWidth(kit.Claim[Setting]):
             )
             for i, d in enumerate(self.dimensions)
         ]
-        return (
-            kit.panel(
-                "No draw separates the cube before it can each face",
-                "predicted width for each face [gates]",
-                "width that separates the cube [gates]",
-                *points,
-                kit.predicted_curve([0, limit], [0, limit], "at least"),
-                xlim=(0, float(law.each_face.max()) + 1),
-            ),
-            kit.curves(
-                "Gates that the two bits switch on a face",
-                law.switched,
-                seen.switched,
-                over="dimension",
-                x="d, bits of the input",
-                y="share of gates and faces",
-            ),
+        yield kit.panel(
+            "No draw separates the cube before it can each face",
+            "predicted width for each face [gates]",
+            "width that separates the cube [gates]",
+            *points,
+            kit.predicted_curve([0, limit], [0, limit], "at least"),
+            xlim=(0, float(law.each_face.max()) + 1),
+        )
+        yield kit.curves(
+            "Gates that the two bits switch on a face",
+            law.switched,
+            seen.switched,
+            over="dimension",
+            x="d, bits of the input",
+            y="share of gates and faces",
         )
 
 

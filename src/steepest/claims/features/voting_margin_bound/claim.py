@@ -7,12 +7,10 @@ goes on where counting voters says that it rises. On random labels the largest m
 average and by duality, and the bound does not fall below one half, the error of a coin.
 """
 
-from collections.abc import Mapping
 from math import log
 from typing import Annotated
 
 import numpy as np
-import xarray
 
 from steepest import kit
 from steepest.claims.features.voting_margin_bound.experiment import (
@@ -110,7 +108,7 @@ class VotingMarginBound(kit.Claim[Setting]):
     full = {"rounds": 2000, "seeds": 16}
     out_of_scope = {"repeated": 0.9}
 
-    def axes(self) -> dict[str, tuple]:
+    def axes(self):
         return {
             "size": self.sizes,
             "noise": self.noises,
@@ -128,39 +126,37 @@ class VotingMarginBound(kit.Claim[Setting]):
                 f"the --first round looked at comes before the last, {self.rounds}; got {self.first}"
             )
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
         return draw_examples(rng, self.sizes, self.noises, self.seeds, self.repeated)
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         alike = max(
             float(np.mean(np.all(votes == votes[:, :1], axis=2))) for votes in setting.votes
         )
-        return [
-            kit.assume(
-                "share of labels drawn, first",
-                self.noises[0],
-                "==",
-                0,
-                "true labels are the first of --noises",
-            ),
-            kit.assume(
-                "share of labels drawn, last",
-                self.noises[-1],
-                "==",
-                1,
-                "coin tosses are the last of --noises",
-            ),
-            kit.assume(
-                "share of examples that are copies of the first",
-                alike,
-                "<",
-                0.1,
-                "the bound is for independent examples",
-            ),
-        ]
+        yield kit.assume(
+            "share of labels drawn, first",
+            self.noises[0],
+            "==",
+            0,
+            "true labels are the first of --noises",
+        )
+        yield kit.assume(
+            "share of labels drawn, last",
+            self.noises[-1],
+            "==",
+            1,
+            "coin tosses are the last of --noises",
+        )
+        yield kit.assume(
+            "share of examples that are copies of the first",
+            alike,
+            "<",
+            0.1,
+            "the bound is for independent examples",
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         n = np.array(self.sizes, float)
         rad = rademacher_constant(FEATURES, CELLS, np.random.default_rng(0)) / np.sqrt(n)
         return kit.law(
@@ -171,7 +167,7 @@ class VotingMarginBound(kit.Claim[Setting]):
             most=1.0,
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         fresh = draw_fresh(rng, self.noises)
         tossed = toss(setting, fresh, rng)
@@ -188,69 +184,67 @@ class VotingMarginBound(kit.Claim[Setting]):
             margin=("seed end", margins),
         )
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return the bound at each θ and the best of them, and margins on coin tosses over Rad."""
         bound = seen.violations + law.complexity + law.slack
         margin = seen.margin.isel(end=-1) / law.rad.isel(size=0, drop=True)
         return {"bound": bound, "best": bound.min("theta"), "random_margin": margin}
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         true = seen.best.isel(size=-1, noise=0, drop=True)
         coins = seen.best.isel(noise=-1, round=-1, drop=True)
         formula = "it is the formula itself once margins are above the largest θ, or below all"
-        return [
-            kit.follows(
-                "rad",
-                law.rad,
-                seen.luck,
-                0.08,  # the interval takes 0.03; n = 60 is 2 % from the limit
-                over="size",
-                label="largest correlation of a stump with n coin tosses",
-            ),
-            kit.follows(
-                "needed",
-                law.needed,
-                seen.gap,
-                0.1,
-                over="size",
-                label="error of the luckiest stump on fresh tosses − on its own",
-            ),
-            kit.agrees(
-                "never",
-                (seen.error - seen.best).clip(min=0),
-                0.0,
-                label="test error above the bound, at all sizes, noises, rounds and samples",
-            ),
+        yield kit.follows(
+            "rad",
+            law.rad,
+            seen.luck,
+            0.08,  # the interval takes 0.03; n = 60 is 2 % from the limit
+            over="size",
+            label="largest correlation of a stump with n coin tosses",
+        )
+        yield kit.follows(
+            "needed",
+            law.needed,
+            seen.gap,
+            0.1,
+            over="size",
+            label="error of the luckiest stump on fresh tosses − on its own",
+        )
+        yield kit.agrees(
+            "never",
+            (seen.error - seen.best).clip(min=0),
+            0.0,
+            label="test error above the bound, at all sizes, noises, rounds and samples",
+        )
+        yield kit.at_most(
+            "random_margin",
+            law.most,
+            seen.random_margin,
+            label=f"largest margin of any vote on coin tosses / Rad, n = {self.sizes[0]}",
+        )
+        yield kit.at_least(
+            "rounds",
+            0.0,
+            true.isel(round=0, drop=True) - true.isel(round=-1, drop=True),
+            label=f"bound on true labels: round {self.first} − round {self.rounds}",
+        )
+        yield kit.idle(
             kit.at_most(
-                "random_margin",
-                law.most,
-                seen.random_margin,
-                label=f"largest margin of any vote on coin tosses / Rad, n = {self.sizes[0]}",
+                "informative",
+                0.5,
+                true.isel(round=-1, drop=True),
+                label=f"bound on true labels, n = {self.sizes[-1]}",
             ),
+            formula,
+        )
+        yield kit.idle(
             kit.at_least(
-                "rounds",
-                0.0,
-                true.isel(round=0, drop=True) - true.isel(round=-1, drop=True),
-                label=f"bound on true labels: round {self.first} − round {self.rounds}",
+                "void", 0.5, coins.min("size"), label="bound on coin tosses, least of sizes"
             ),
-            kit.idle(
-                kit.at_most(
-                    "informative",
-                    0.5,
-                    true.isel(round=-1, drop=True),
-                    label=f"bound on true labels, n = {self.sizes[-1]}",
-                ),
-                formula,
-            ),
-            kit.idle(
-                kit.at_least(
-                    "void", 0.5, coins.min("size"), label="bound on coin tosses, least of sizes"
-                ),
-                formula,
-            ),
-        ]
+            formula,
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         n = law.size.astype(float)
         independent = np.random.default_rng(1).standard_normal((4000, STUMPS))
         largest = float(np.abs(independent).max(1).mean())
@@ -259,72 +253,55 @@ class VotingMarginBound(kit.Claim[Setting]):
             "independent": (largest, "stumps are many, and as if independent"),
         }
         labels = {"massart": "Rad = √(2 ln 2H/n)", "independent": "H independent stumps"}
-        return [
-            *(
-                kit.rival(
-                    name,
-                    why,
-                    label=labels[name],
-                    rad=constant / np.sqrt(n),
-                    needed=constant / np.sqrt(n) / 2,
-                )
-                for name, (constant, why) in constants.items()
-            ),
+        yield from (
             kit.rival(
-                "vc",
-                "the talk's √(VC ln n/n), through the largest n",
-                label="Rad ∝ √(ln n/n)",
-                rad=law.rad.isel(size=-1, drop=True) * np.sqrt(np.log(n) / n / (np.log(n) / n)[-1]),
-            ),
-            kit.rival(
-                "whole",
-                "the bound has twice Rad",
-                label="a stump needs Rad",
-                needed=law.rad,
-            ),
-            kit.rival(
-                "no_complexity",
-                "the law of large numbers",
-                label="P̂[margin ≤ θ] and the confidence term alone",
-                complexity=0 * law.complexity,
-            ),
-            kit.rival(
-                "tenth",
-                "coin tosses cannot be learned",
-                label="no margin above Rad/10 on coin tosses",
-                most=0.1,
-            ),
-        ]
+                labels[name],
+                why,
+                id=name,
+                rad=constant / np.sqrt(n),
+                needed=constant / np.sqrt(n) / 2,
+            )
+            for name, (constant, why) in constants.items()
+        )
+        yield kit.rival(
+            "Rad ∝ √(ln n/n)",
+            "the talk's √(VC ln n/n), through the largest n",
+            rad=law.rad.isel(size=-1, drop=True) * np.sqrt(np.log(n) / n / (np.log(n) / n)[-1]),
+        )
+        yield kit.rival("a stump needs Rad", "the bound has twice Rad", needed=law.rad)
+        yield kit.rival(
+            "P̂[margin ≤ θ] and the confidence term alone",
+            "the law of large numbers",
+            id="no_complexity",
+            complexity=0 * law.complexity,
+        )
+        yield kit.rival(
+            "no margin above Rad/10 on coin tosses", "coin tosses cannot be learned", most=0.1
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         tosses = seen.sizes["draw"]
         true_luck = seen.true_luck.expand_dims({"draw": tosses}, axis=-1)
-        return [
-            kit.control(
-                "true_labels",
-                "they are no tosses: a stump knows of them",
-                label="true labels in place of coin tosses",
-                luck=true_luck,
-                gap=true_luck / 2,
-            ),
-            kit.control(
-                "other_labels",
-                "random labels have no margin, true labels do",
-                label="margins of true labels for random ones, and the reverse",
-                margin=seen.margin.isel(end=slice(None, None, -1)),
-                violations=seen.violations.copy(data=seen.violations.values[:, :, ::-1]),
-            ),
-            kit.control(
-                "rounds_swapped",
-                "margins grow with the rounds",
-                label=f"margins of round {self.first} for those of round {self.rounds}",
-                violations=seen.violations.copy(data=seen.violations.values[:, :, :, ::-1]),
-            ),
-        ]
+        yield kit.control(
+            "true labels in place of coin tosses",
+            "they are no tosses: a stump knows of them",
+            luck=true_luck,
+            gap=true_luck / 2,
+        )
+        yield kit.control(
+            "margins of true labels for random ones, and the reverse",
+            "random labels have no margin, true labels do",
+            margin=seen.margin.isel(end=slice(None, None, -1)),
+            violations=seen.violations.copy(data=seen.violations.values[:, :, ::-1]),
+        )
+        yield kit.control(
+            f"margins of round {self.first} for those of round {self.rounds}",
+            "margins grow with the rounds",
+            id="rounds_swapped",
+            violations=seen.violations.copy(data=seen.violations.values[:, :, :, ::-1]),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         sizes = np.array(self.sizes, float)
         shades = np.linspace(0, 0.8, len(self.noises))
         last = seen.isel(round=-1).mean("seed")
@@ -345,25 +322,23 @@ class VotingMarginBound(kit.Claim[Setting]):
             for i, shade in enumerate(shades)
         ]
         half = kit.context_curve((sizes[0], sizes[-1]), (0.5, 0.5))
-        return (
-            kit.panel(
-                "The bound is below a coin's error on true labels only",
-                "examples n",
-                "share",
-                *errors,
-                *bounds,
-                half,
-                log="x",
-                ylim=(0, 1.6),
-            ),
-            kit.curves(
-                "The luckiest stump on n coin tosses",
-                law.rad,
-                seen.luck,
-                over="size",
-                x="examples n",
-                y="correlation",
-                rivals={"√(2 ln 2H/n)": rivals["massart"].rad},
-                log="xy",
-            ),
+        yield kit.panel(
+            "The bound is below a coin's error on true labels only",
+            "examples n",
+            "share",
+            *errors,
+            *bounds,
+            half,
+            log="x",
+            ylim=(0, 1.6),
+        )
+        yield kit.curves(
+            "The luckiest stump on n coin tosses",
+            law.rad,
+            seen.luck,
+            over="size",
+            x="examples n",
+            y="correlation",
+            rivals={"√(2 ln 2H/n)": rivals["massart"].rad},
+            log="xy",
         )

@@ -5,11 +5,8 @@ directions. The best network of four neurons or more has one in each. With m neu
 hold all of four equally likely coupons: a wider network has no larger margin, it reaches it more often.
 """
 
-from collections.abc import Mapping
-
 import jax
 import numpy as np
-import xarray
 
 from steepest import kit
 from steepest.claims.features.width_helps.experiment import (
@@ -113,10 +110,10 @@ class WidthHelps(kit.Claim[tuple[Neurons, Neurons]]):
     out_of_scope = {"balance": 0.2}
     point = WidthPoint
 
-    def axes(self) -> dict[str, tuple]:
+    def axes(self):
         return {"width": self.widths}
 
-    def setting(self, key: kit.Key) -> tuple[Neurons, Neurons]:
+    def setting(self, key):
         """Draw the starts of the widest networks in the plane and on the cube, shape ``(starts, m, d)``."""
 
         def draw(key: kit.Key, dimension: int) -> Neurons:
@@ -127,31 +124,29 @@ class WidthHelps(kit.Claim[tuple[Neurons, Neurons]]):
         planar, cube = kit.compiled(lambda key: both(jax.random.split(key)))(key)
         return jax.tree.map(np.asarray, (planar, cube))
 
-    def hypotheses(self, setting: tuple[Neurons, Neurons]) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         enough = np.array(self.widths) >= KINDS
         complete = self._all_kinds(setting[0])[enough].any(1).all()
-        return [
-            kit.assume(
-                "largest width", max(self.widths), ">=", KINDS, "fewer neurons cannot separate XOR"
-            ),
-            *balanced(self.balance),
-            kit.assume("scale ε of the start", self.scale, between=(1e-5, 1.6), note="try 0.3"),
-            kit.assume("steps of descent", self.steps, ">=", 200, "margins are not reached"),
-            kit.assume(
-                "whether at each width from four on some start holds all kinds",
-                float(complete),
-                "==",
-                1,
-                "raise --starts",
-            ),
-        ]
+        yield kit.assume(
+            "largest width", max(self.widths), ">=", KINDS, "fewer neurons cannot separate XOR"
+        )
+        yield from balanced(self.balance)
+        yield kit.assume("scale ε of the start", self.scale, between=(1e-5, 1.6), note="try 0.3")
+        yield kit.assume("steps of descent", self.steps, ">=", 200, "margins are not reached")
+        yield kit.assume(
+            "whether at each width from four on some start holds all kinds",
+            float(complete),
+            "==",
+            1,
+            "raise --starts",
+        )
 
     def _all_kinds(self, start: Neurons) -> np.ndarray:
         """Tell which starts hold all kinds at each width, shape ``(widths, starts)``."""
         kinds = [kinds_drawn(start.w[:, :m], start.v[:, :m]).all(-1) for m in self.widths]
         return np.stack(kinds)
 
-    def predict(self, setting: tuple[Neurons, Neurons]) -> kit.Prediction:
+    def predict(self, setting):
         return kit.law(
             reached=("width draw", self._all_kinds(setting[0]).astype(float)),
             rate=("width", [coupons(m) for m in self.widths]),
@@ -159,7 +154,7 @@ class WidthHelps(kit.Claim[tuple[Neurons, Neurons]]):
             cube_excess=0.05,
         )
 
-    def observe(self, setting: tuple[Neurons, Neurons], key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         planar, cube = setting
         unbalanced = planar._replace(v=planar.v * UNBALANCED / self.balance)
         return kit.seen(
@@ -169,104 +164,90 @@ class WidthHelps(kit.Claim[tuple[Neurons, Neurons]]):
             waiting=waiting(cube.w, cube.v).mean(),
         )
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return which starts reach the largest margin, in the plane and on the cube."""
         reached = seen.margins > REACHED * largest_margin(2)
         on_cube = seen.cube_margins > REACHED * largest_margin(self.dimension)
         return {"reached": reached.astype(float), "reached_on_cube": on_cube.astype(float)}
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         wide = law.width >= KINDS
         best = seen.margins.where(wide, drop=True).max("draw")
         excess = (seen.reached_on_cube - law.rate).where(wide, drop=True).mean("width")
-        return [
-            kit.agrees(
-                "per_start",
-                abs(seen.reached - law.reached),
-                0.0,
-                label="starts that disagree with their own draw",
-            ),
-            kit.agrees(
-                "margin",
-                abs(best / law.margin - 1),
-                0.005,  # descent approaches it from below, like 1/log(1/R)
-                label="best margin of the starts at each width from four on, from γ₁/2",
-            ),
-            kit.share(
-                "rate",
-                law.rate,
-                seen.reached,
-                0.1,  # 600 starts leave 0.05
-                over="width",
-                label="share of starts that reach it",
-            ),
-            kit.at_least(
-                "cube_excess",
-                law.cube_excess,  # half of what was measured first; no theory gives it
-                excess,
-                label=f"share on the cube of d = {self.dimension} − the law of coupons, mean over m ≥ 4",
-            ),
-        ]
+        yield kit.agrees(
+            "per_start",
+            abs(seen.reached - law.reached),
+            0.0,
+            label="starts that disagree with their own draw",
+        )
+        yield kit.agrees(
+            "margin",
+            abs(best / law.margin - 1),
+            0.005,  # descent approaches it from below, like 1/log(1/R)
+            label="best margin of the starts at each width from four on, from γ₁/2",
+        )
+        yield kit.share(
+            "rate",
+            law.rate,
+            seen.reached,
+            0.1,  # 600 starts leave 0.05
+            over="width",
+            label="share of starts that reach it",
+        )
+        yield kit.at_least(
+            "cube_excess",
+            law.cube_excess,  # half of what was measured first; no theory gives it
+            excess,
+            label=f"share on the cube of d = {self.dimension} − the law of coupons, mean over m ≥ 4",
+        )
 
-    def rivals(self, setting: tuple[Neurons, Neurons], law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         v = setting[0].v
         signs = [(v[:, :m] > 0).any(1) & (v[:, :m] < 0).any(1) for m in self.widths]
         rate = lambda of: ("width", np.array([of(m) for m in self.widths], float))
-        return [
-            kit.rival(
-                "three_kinds",
-                "the fourth class could be served by a bent neuron",
-                label="three of the four kinds suffice",
-                rate=rate(lambda m: coupons(m, wanted=3)),
-            ),
-            kit.rival(
-                "both_signs",
-                "both classes need a neuron, and neurons turn anywhere",
-                label="both output signs suffice",
-                rate=rate(lambda m: 1 - 2.0 ** (1 - m)),
-                reached=("width draw", np.stack(signs).astype(float)),
-            ),
-            kit.rival(
-                "four_neurons",
-                "four neurons can represent it",
-                label="four neurons suffice",
-                rate=rate(lambda m: m >= KINDS),
-            ),
-            kit.rival(
-                "without_half",
-                "it is the largest margin over all neurons, ‖a‖₁ ≤ 1",
-                label="the margin γ₁ itself",
-                margin=2 * law.margin,
-            ),
-        ]
+        yield kit.rival(
+            "three of the four kinds suffice",
+            "the fourth class could be served by a bent neuron",
+            id="three_kinds",
+            rate=rate(lambda m: coupons(m, wanted=3)),
+        )
+        yield kit.rival(
+            "both output signs suffice",
+            "both classes need a neuron, and neurons turn anywhere",
+            id="both_signs",
+            rate=rate(lambda m: 1 - 2.0 ** (1 - m)),
+            reached=("width draw", np.stack(signs).astype(float)),
+        )
+        yield kit.rival(
+            "four neurons suffice",
+            "four neurons can represent it",
+            id="four_neurons",
+            rate=rate(lambda m: m >= KINDS),
+        )
+        yield kit.rival(
+            "the margin γ₁ itself",
+            "it is the largest margin over all neurons, ‖a‖₁ ≤ 1",
+            margin=2 * law.margin,
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         # the plane's margins, in units of the cube's
         scaled = seen.margins * np.sqrt(2 / self.dimension)
-        return [
-            kit.control(
-                "unbalanced",
-                "output weights change their sign, and with it the kind",
-                label="output weights a fifth of the input weights",
-                margins=seen.unbalanced_margins,
-            ),
-            kit.control(
-                "cube",
-                "its largest margin is smaller",
-                label="the cube in place of the plane",
-                margins=seen.cube_margins,
-            ),
-            kit.control(
-                "plane",
-                "no neuron waits there",
-                label="the plane in place of the cube",
-                cube_margins=scaled,
-            ),
-        ]
+        yield kit.control(
+            "output weights a fifth of the input weights",
+            "output weights change their sign, and with it the kind",
+            margins=seen.unbalanced_margins,
+        )
+        yield kit.control(
+            "the cube in place of the plane",
+            "its largest margin is smaller",
+            margins=seen.cube_margins,
+        )
+        yield kit.control(
+            "the plane in place of the cube", "no neuron waits there", cube_margins=scaled
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         ratios = np.sort(seen.margins.values / float(law.margin), axis=1)
         share = np.arange(1, ratios.shape[1] + 1) / ratios.shape[1]
         shades = np.linspace(0, 1, len(ratios))
@@ -276,31 +257,29 @@ class WidthHelps(kit.Claim[tuple[Neurons, Neurons]]):
         ]
         wrong = {name: rivals[name].rate for name in ("both_signs", "three_kinds")}
         words = {"both_signs": "both output signs", "three_kinds": "three of four"}
-        return (
-            kit.curves(
-                "In the plane the largest margin is reached as often as coupons are collected",
-                law.rate,
-                seen.reached,
-                over="width",
-                x="width m",
-                y="share of starts",
-                rivals={words[name]: rate for name, rate in wrong.items()},
-                ylim=(-0.02, 1.02),
-            ),
-            kit.curves(
-                "On cubes of more dimensions it is reached more often",
-                None,
-                seen.reached_on_cube,
-                over="width",
-                x="width m",
-                y="share of starts",
-                rivals={"four coupons": law.rate},
-                ylim=(-0.02, 1.02),
-            ),
-            kit.panel(
-                "Wider networks reach the same margin",
-                "margin / (γ₁/2)",
-                "share of starts below",
-                *by_width,
-            ),
+        yield kit.curves(
+            "In the plane the largest margin is reached as often as coupons are collected",
+            law.rate,
+            seen.reached,
+            over="width",
+            x="width m",
+            y="share of starts",
+            rivals={words[name]: rate for name, rate in wrong.items()},
+            ylim=(-0.02, 1.02),
+        )
+        yield kit.curves(
+            "On cubes of more dimensions it is reached more often",
+            None,
+            seen.reached_on_cube,
+            over="width",
+            x="width m",
+            y="share of starts",
+            rivals={"four coupons": law.rate},
+            ylim=(-0.02, 1.02),
+        )
+        yield kit.panel(
+            "Wider networks reach the same margin",
+            "margin / (γ₁/2)",
+            "share of starts below",
+            *by_width,
         )

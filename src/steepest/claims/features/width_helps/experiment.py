@@ -1,7 +1,7 @@
 """Descents on XOR from many starts, and the law of coupons."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
@@ -134,23 +134,23 @@ class WidthPoint(kit.Point):
         if self.widths > self.room:
             raise kit.UserError(f"widths must be at most --room {self.room}, got {self.widths}")
 
-    def hypotheses(self, setting: Any) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         return balanced(self.balance)
 
-    def predict(self, setting: Any) -> kit.Prediction:
+    def predict(self, setting):
         return kit.Prediction(success=coupons(self.widths))
 
-    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         def one(key: kit.Key) -> jax.Array:
             start = start_of(key, self.dimension, self.room, self.scale, self.balance)
             return reached_margin(start, self.widths, self.steps)
 
         return {"margins": jax.vmap(one)(jax.random.split(key, self.starts))}
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
+    def judge(self, predicted, observed):
         reached = observed["margins"] > REACHED * largest_margin(self.dimension)
         # 250 starts: the interval takes 0.07
-        return [equal("success", predicted["success"], reached, 0.1, absolute=True)]
+        yield equal("success", predicted["success"], reached, 0.1, absolute=True)
 
     def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         reached = observed["margins"] > REACHED * largest_margin(self.dimension)

@@ -6,11 +6,9 @@ neurons and is then nearly exact; a wide one hardly moves its own, and interpola
 neurons do not fit into eight, and the kernel does better than these.
 """
 
-from collections.abc import Mapping
 from typing import Annotated
 
 import numpy as np
-import xarray
 
 from steepest import kit
 from steepest.claims.features.worst_error.experiment import (
@@ -116,7 +114,7 @@ class WorstError(kit.Claim[Lessons]):
         """Return the narrowest and the widest student."""
         return self.widths[0], self.widths[-1]
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {
             "teacher": self.teachers,
             "width": self.widths,
@@ -130,7 +128,7 @@ class WorstError(kit.Claim[Lessons]):
         if list(self.widths) != sorted(set(self.widths)) or len(self.widths) < 2:
             raise kit.UserError(f"--widths are increasing, got {self.widths}; try 8 32 128")
 
-    def setting(self, key: kit.Key) -> Lessons:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
         largest = max(self.teachers)
         signs = rng.choice([-1.0, 1.0], (self.seeds, 1, largest))
@@ -141,15 +139,15 @@ class WorstError(kit.Claim[Lessons]):
             signs * has,
         )
 
-    def hypotheses(self, setting: Lessons) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         narrow = self.widths[0]
         few, many = self.teachers
-        return [
-            kit.assume("narrowest width − few neurons", narrow - few, ">=", 0, "it must hold them"),
-            kit.assume("many neurons − narrowest width", many - narrow, ">", 0, "it must not"),
-        ]
+        yield kit.assume(
+            "narrowest width − few neurons", narrow - few, ">=", 0, "it must hold them"
+        )
+        yield kit.assume("many neurons − narrowest width", many - narrow, ">", 0, "it must not")
 
-    def predict(self, setting: Lessons) -> kit.Prediction:
+    def predict(self, setting):
         rng = np.random.default_rng(0)
         limits = np.array(
             [
@@ -165,7 +163,7 @@ class WorstError(kit.Claim[Lessons]):
             mean_trend=("teacher end", trend),
         )
 
-    def observe(self, setting: Lessons, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         labels = np.array(
             [
@@ -198,7 +196,7 @@ class WorstError(kit.Claim[Lessons]):
             results[seed, teacher, width] = errors(points, student, target, **options)
         return results
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return logarithms of the narrowest and the widest students' errors, and the worst over the mean."""
         part = lambda array, axis, places: (
             array.isel(width=places)
@@ -213,7 +211,7 @@ class WorstError(kit.Claim[Lessons]):
             "widest": seen.worst.isel(width=-1, drop=True),
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         orders = [
             kit.ranks(
                 f"{name}_{kind}",
@@ -225,94 +223,77 @@ class WorstError(kit.Claim[Lessons]):
             for name, place in PLACES.items()
             for kind in ("worst", "mean")
         ]
-        return [
-            *orders,
-            kit.follows(
-                "ratio",
-                law.ratio,
-                seen.ratio,
-                0.25,  # of few neurons it is larger by a tenth where the student is not yet wide
-                over="teacher wider",
-                label="worst error over the root mean square, of all students but the narrowest",
-            ),
-            kit.follows(
-                "limit",
-                law.limit,
-                seen.widest,
-                0.25,  # by chance 0.1, and 128 neurons are no kernel
-                over="teacher",
-                label="worst error of the widest student, beside that of kernel regression",
-            ),
-        ]
+        yield from orders
+        yield kit.follows(
+            "ratio",
+            law.ratio,
+            seen.ratio,
+            0.25,  # of few neurons it is larger by a tenth where the student is not yet wide
+            over="teacher wider",
+            label="worst error over the root mean square, of all students but the narrowest",
+        )
+        yield kit.follows(
+            "limit",
+            law.limit,
+            seen.widest,
+            0.25,  # by chance 0.1, and 128 neurons are no kernel
+            over="teacher",
+            label="worst error of the widest student, beside that of kernel regression",
+        )
 
-    def rivals(self, setting: Lessons, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         rise = abs(law.worst_trend)
-        return [
-            kit.rival(
-                "as_said",
-                "the source: robustness is traded for generalization",
-                label="the worst grows, the mean falls",
-                worst_trend=rise,
-                mean_trend=-rise,
-            ),
-            kit.rival(
-                "both_fall",
-                "a wider student is a better one",
-                label="both fall",
-                worst_trend=-rise,
-                mean_trend=-rise,
-            ),
-            kit.rival(
-                "both_grow",
-                "a wider student has more freedom between its samples",
-                label="both grow",
-                worst_trend=rise,
-                mean_trend=rise,
-            ),
-            kit.rival(
-                "gaussian",
-                "errors at as many points as there are samples are independent and normal",
-                label="√(2 log 2n) times the mean",
-                ratio=np.sqrt(2 * np.log(2 * self.n)) + 0 * law.ratio,
-                limit=law.limit / law.ratio * np.sqrt(2 * np.log(2 * self.n)),
-            ),
-            kit.rival(
-                "dimensions",
-                "what n samples leave free has about n dimensions",
-                label="√n times the mean",
-                ratio=np.sqrt(self.n) + 0 * law.ratio,
-            ),
-        ]
+        yield kit.rival(
+            "the worst grows, the mean falls",
+            "the source: robustness is traded for generalization",
+            id="as_said",
+            worst_trend=rise,
+            mean_trend=-rise,
+        )
+        yield kit.rival(
+            "both fall", "a wider student is a better one", worst_trend=-rise, mean_trend=-rise
+        )
+        yield kit.rival(
+            "both grow",
+            "a wider student has more freedom between its samples",
+            worst_trend=rise,
+            mean_trend=rise,
+        )
+        yield kit.rival(
+            "√(2 log 2n) times the mean",
+            "errors at as many points as there are samples are independent and normal",
+            ratio=np.sqrt(2 * np.log(2 * self.n)) + 0 * law.ratio,
+            limit=law.limit / law.ratio * np.sqrt(2 * np.log(2 * self.n)),
+        )
+        yield kit.rival(
+            "√n times the mean",
+            "what n samples leave free has about n dimensions",
+            ratio=np.sqrt(self.n) + 0 * law.ratio,
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         exchanged = {"teacher": slice(None, None, -1)}
         swap = lambda array: array.copy(data=array.isel(exchanged).values)
-        return [
-            kit.control(
-                "other_teacher",
-                "what is learned decides where errors go",
-                label="teachers exchanged",
-                worst=swap(seen.worst),
-                root_mean_square=swap(seen.root_mean_square),
-            ),
-            kit.control(
-                "no_search",
-                "nobody looks for the worst point",
-                label=f"largest error at {self.n} random points",
-                worst=seen.tested,
-            ),
-            kit.control(
-                "untrained",
-                "the error is the teacher",
-                label="students at the start",
-                worst=seen.untrained,
-                root_mean_square=seen.untrained_mean,
-            ),
-        ]
+        yield kit.control(
+            "teachers exchanged",
+            "what is learned decides where errors go",
+            worst=swap(seen.worst),
+            root_mean_square=swap(seen.root_mean_square),
+        )
+        yield kit.control(
+            f"largest error at {self.n} random points",
+            "nobody looks for the worst point",
+            id="no_search",
+            worst=seen.tested,
+        )
+        yield kit.control(
+            "students at the start",
+            "the error is the teacher",
+            worst=seen.untrained,
+            root_mean_square=seen.untrained_mean,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         widths = np.array(self.widths)
         panels = []
         for place, size in enumerate(self.teachers):

@@ -5,7 +5,6 @@ network ends with its weight on ±(e₁ + e₂)/√2, with positive output, and 
 each neuron goes is known at the start: to the direction of its sign on whose side it is.
 """
 
-from collections.abc import Mapping
 from typing import Annotated, NamedTuple
 
 import jax
@@ -108,14 +107,14 @@ class XorFeatures(kit.Claim[Setting]):
         ),
     )
     shared = {
-        "experiment.directions": "in the experiment for cosines that are drawn; judged are the weights themselves",
+        "experiment.directions": "in the experiment for cosines that are drawn; judged are the weights themselves"
     }
     tiny = {"dimensions": (2, 3, 4), "seeds": 3, "steps": 800}
     full = {"dimensions": (4, 6, 8), "seeds": 20, "steps": 4000}
     out_of_scope = {"scales": (0.01, 30.0)}
     point = XorFeaturesPoint
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {
             "scale": self.scales,
             "dimension": self.dimensions,
@@ -129,30 +128,30 @@ class XorFeatures(kit.Claim[Setting]):
                 f"an exponent needs increasing --dimensions, got {self.dimensions}; try 4 5 6"
             )
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
         shape = (len(self.dimensions), self.seeds, self.width)
         return Setting(
             rng.normal(size=(*shape, max(self.dimensions))), rng.choice([-1.0, 1.0], shape)
         )
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         groups = _first_targets(setting)[..., None] == np.arange(4)
-        return [
-            kit.assume("points of the exponent", len(self.dimensions), ">=", 3, "add --dimensions"),
-            kit.assume(
-                "largest scale of the start", max(self.scales), "<=", 0.5, "choose small --scales"
-            ),
-            kit.assume(
-                "fewest neurons on the side of one direction",
-                groups.sum(2).min(),
-                ">=",
-                1,
-                "raise --width",
-            ),
-        ]
+        yield kit.assume(
+            "points of the exponent", len(self.dimensions), ">=", 3, "add --dimensions"
+        )
+        yield kit.assume(
+            "largest scale of the start", max(self.scales), "<=", 0.5, "choose small --scales"
+        )
+        yield kit.assume(
+            "fewest neurons on the side of one direction",
+            groups.sum(2).min(),
+            ">=",
+            1,
+            "raise --width",
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         units = directions(max(self.dimensions))[0]
         angles = np.arctan2(units[:, 1], units[:, 0])
         # half, since v² + ‖w‖² ≥ 2|v|‖w‖
@@ -167,7 +166,7 @@ class XorFeatures(kit.Claim[Setting]):
             margin=("dimension", margins),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         x = cubes(self.dimensions)
         y = np.sign(x[0, :, 0] * x[0, :, 1])
         rng = kit.numpy_generator(key)
@@ -228,14 +227,14 @@ class XorFeatures(kit.Claim[Setting]):
         path = jax.lax.map(one, lanes)
         return jax.tree.map(lambda values: values.reshape(*shape, *values.shape[1:]), path)
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         end = observed["log_risk"][..., -1]
         least = np.where(np.isnan(end), -np.inf, -end).min()
-        return [
-            kit.assume("least log(1/R) at the end", least, ">=", 40, "raise --steps, or lower --lr")
-        ]
+        yield kit.assume(
+            "least log(1/R) at the end", least, ">=", 40, "raise --steps, or lower --lr"
+        )
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return how networks at the end are aligned with the directions, and which weight went elsewhere."""
         units = self._units(law)
         signs = directions(units.shape[1])[1]
@@ -258,109 +257,93 @@ class XorFeatures(kit.Claim[Setting]):
         units[:, 1] = np.sin(law.angles)
         return units
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.at_least(
-                "cosine",
-                law.cosine,
-                seen.aligned,
-                over="scale dimension",
-                label="mean cosine with the directions, by weight",
-            ),
-            kit.follows(
-                "shares",
-                law.shares,
-                seen.shares,
-                0.005,
-                over="scale dimension direction",
-                absolute=True,
-                each=True,
-                label="share of the weight at each direction",
-            ),
-            kit.follows(
-                "margin",
-                law.margin,
-                seen.end,
-                0.01,  # what is left falls like 1/log(1/R), and is 0.003 at these steps
-                over="scale dimension",
-                each=True,
-                label="normalized margin at the end",
-            ),
-            kit.at_most(
-                "targets",
-                law.elsewhere,
-                seen.elsewhere,
-                label=f"share of the weight elsewhere than the start says, from ε = {self.scales[0]:g}",
-            ),
-            kit.power(
-                "exponent",
-                law.margin,
-                seen.end.mean("scale"),
-                0.01,
-                over="dimension",
-                label="normalized margin against d",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.at_least(
+            "cosine",
+            law.cosine,
+            seen.aligned,
+            over="scale dimension",
+            label="mean cosine with the directions, by weight",
+        )
+        yield kit.follows(
+            "shares",
+            law.shares,
+            seen.shares,
+            0.005,
+            over="scale dimension direction",
+            absolute=True,
+            each=True,
+            label="share of the weight at each direction",
+        )
+        yield kit.follows(
+            "margin",
+            law.margin,
+            seen.end,
+            0.01,  # what is left falls like 1/log(1/R), and is 0.003 at these steps
+            over="scale dimension",
+            each=True,
+            label="normalized margin at the end",
+        )
+        yield kit.at_most(
+            "targets",
+            law.elsewhere,
+            seen.elsewhere,
+            label=f"share of the weight elsewhere than the start says, from ε = {self.scales[0]:g}",
+        )
+        yield kit.power(
+            "exponent",
+            law.margin,
+            seen.end.mean("scale"),
+            0.01,
+            over="dimension",
+            label="normalized margin against d",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         axes = np.pi * np.array([0, 1, 0.5, 1.5])
         tangent = [parity_margins(d, 2).tangent / 2 for d in self.dimensions]
         counts = (law.targets.values[..., None] == np.arange(4)).mean((1, 2))
-        return [
-            kit.rival(
-                "axes",
-                "these are the coordinates that the label depends on",
-                label="the directions ±e₁, ±e₂",
-                angles=("direction", axes),
-            ),
-            kit.rival(
-                "counts",
-                "every neuron grows alike",
-                label="shares are those of the neurons at the start",
-                shares=("dimension direction", counts),
-            ),
-            kit.rival(
-                "all_neurons",
-                "γ₁ itself, the margin in the ℓ1 norm of |v_j| ‖w_j‖",
-                label="the margin is γ₁",
-                margin=2 * law.margin,
-            ),
-            kit.rival(
-                "frozen",
-                "the margin of the frozen features, as if these were all",
-                label="the margin is γ₂/2",
-                margin=("dimension", tangent),
-            ),
-            kit.rival(
-                "nearest",
-                "it takes the least turn",
-                label="a neuron goes to the nearest of the four",
-                targets=("dimension seed neuron", _first_targets(setting, any_sign=True)),
-            ),
-        ]
+        yield kit.rival(
+            "the directions ±e₁, ±e₂",
+            "these are the coordinates that the label depends on",
+            angles=("direction", axes),
+        )
+        yield kit.rival(
+            "shares are those of the neurons at the start",
+            "every neuron grows alike",
+            shares=("dimension direction", counts),
+        )
+        yield kit.rival(
+            "the margin is γ₁",
+            "γ₁ itself, the margin in the ℓ1 norm of |v_j| ‖w_j‖",
+            margin=2 * law.margin,
+        )
+        yield kit.rival(
+            "the margin is γ₂/2",
+            "the margin of the frozen features, as if these were all",
+            id="frozen",
+            margin=("dimension", tangent),
+        )
+        yield kit.rival(
+            "a neuron goes to the nearest of the four",
+            "it takes the least turn",
+            targets=("dimension seed neuron", _first_targets(setting, any_sign=True)),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "start",
-                "nothing has turned yet",
-                label="the directions at the start",
-                w=seen.start_w,
-                v=seen.start_v,
-            ),
-            kit.control(
-                "sample",
-                "a sample is not symmetric: descent ends at other networks, at another margin",
-                label=f"{self.samples:g} d examples",
-                w=seen.sample_w,
-                v=seen.sample_v,
-                margin=seen.sample_margin,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "the directions at the start", "nothing has turned yet", w=seen.start_w, v=seen.start_v
+        )
+        yield kit.control(
+            f"{self.samples:g} d examples",
+            "a sample is not symmetric: descent ends at other networks, at another margin",
+            id="sample",
+            w=seen.sample_w,
+            v=seen.sample_v,
+            margin=seen.sample_margin,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         unit = lambda w: w / np.linalg.norm(w, axis=1, keepdims=True)
         units = self._units(law)[:, :2]
         last = {"dimension": -1, "seed": 0}
@@ -384,39 +367,35 @@ class XorFeatures(kit.Claim[Setting]):
             for i, scale in enumerate(self.scales)
         ]
         tangent = [parity_margins(d, 2).tangent / 2 for d in self.dimensions]
-        return (
-            kit.panel(
-                f"Neurons turn to four directions (d = {self.dimensions[-1]})",
-                "w₁/‖w‖",
-                "w₂/‖w‖",
-                kit.observed_curve(ends[heavy, 0], ends[heavy, 1], "at the end", **look),
-                kit.observed_curve(begin[:, 0], begin[:, 1], "at the start", shade=0.8, **look),
-                kit.predicted_curve(units[:, 0], units[:, 1], "predicted", **look),
-                kit.predicted_curve(np.cos(circle), np.sin(circle)),
-                xlim=(-1.1, 1.1),
-                ylim=(-1.1, 1.1),
+        yield kit.panel(
+            f"Neurons turn to four directions (d = {self.dimensions[-1]})",
+            "w₁/‖w‖",
+            "w₂/‖w‖",
+            kit.observed_curve(ends[heavy, 0], ends[heavy, 1], "at the end", **look),
+            kit.observed_curve(begin[:, 0], begin[:, 1], "at the start", shade=0.8, **look),
+            kit.predicted_curve(units[:, 0], units[:, 1], "predicted", **look),
+            kit.predicted_curve(np.cos(circle), np.sin(circle)),
+            xlim=(-1.1, 1.1),
+            ylim=(-1.1, 1.1),
+        )
+        yield kit.panel(
+            "They have the largest margin",
+            "log(1/R)",
+            "1 − margin/(γ₁/2)",
+            *from_scales,
+            kit.predicted_curve(reach, 0.2 / reach, "∝ 1/log(1/R)"),
+            log="xy",
+        )
+        yield kit.panel(
+            "It falls like 1/√d",
+            "d, bits of the input",
+            "normalized margin",
+            kit.observed_curve(
+                self.dimensions, seen.end.mean("scale").transpose("seed", "dimension"), "at the end"
             ),
-            kit.panel(
-                "They have the largest margin",
-                "log(1/R)",
-                "1 − margin/(γ₁/2)",
-                *from_scales,
-                kit.predicted_curve(reach, 0.2 / reach, "∝ 1/log(1/R)"),
-                log="xy",
-            ),
-            kit.panel(
-                "It falls like 1/√d",
-                "d, bits of the input",
-                "normalized margin",
-                kit.observed_curve(
-                    self.dimensions,
-                    seen.end.mean("scale").transpose("seed", "dimension"),
-                    "at the end",
-                ),
-                kit.predicted_curve(self.dimensions, law.margin, "γ₁/2"),
-                kit.rival_curve(self.dimensions, tangent, "γ₂/2, frozen features"),
-                log="xy",
-            ),
+            kit.predicted_curve(self.dimensions, law.margin, "γ₁/2"),
+            kit.rival_curve(self.dimensions, tangent, "γ₂/2, frozen features"),
+            log="xy",
         )
 
 

@@ -106,10 +106,10 @@ class XorFeaturesPoint(kit.Point):
         "number of steps. No theory here says where.",
     )
 
-    def predict(self, setting: Any) -> kit.Prediction:
+    def predict(self, setting):
         return kit.Prediction(cosine=0.95)
 
-    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         return jax.lax.map(self.one, kit.keys(key, self.seeds))
 
     def one(self, key: kit.Key) -> Mapping[str, jax.Array]:
@@ -124,9 +124,9 @@ class XorFeaturesPoint(kit.Point):
         path = train(signs / jnp.sqrt(d), y, start, self.lr, self.steps, weights, 2)
         return {name: values[-1] for name, values in path.observed.items()}
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
+    def judge(self, predicted, observed):
         least = float(predicted["cosine"])
-        return [bound("cosine", observed["cosine"], at_least=least, label="weighted cosine")]
+        yield bound("cosine", observed["cosine"], at_least=least, label="weighted cosine")
 
     def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         # of the sample, which can be larger than that of the cube

@@ -6,7 +6,6 @@ products of two coordinates at once: its learning curve follows from the eigenva
 So it does on the parity of four bits.
 """
 
-from collections.abc import Mapping
 from math import comb
 from typing import Any
 
@@ -167,7 +166,7 @@ class XorSampleComplexity(kit.Claim[None]):
         """Return how many examples of the longer parity the kernel is given, by dimension."""
         return {d: [round(comb(d, FOUR) * part) for part in FOUR_SHARES] for d in FOUR_DIMENSIONS}
 
-    def axes(self) -> dict[str, tuple]:
+    def axes(self):
         return {
             "dimension": self.dimensions,
             "size": SHARES,
@@ -182,17 +181,15 @@ class XorSampleComplexity(kit.Claim[None]):
                 f"an exponent needs increasing --dimensions, got {self.dimensions}; try 16 25 38"
             )
 
-    def setting(self, key: kit.Key) -> None:
+    def setting(self, key):
         return None
 
-    def hypotheses(self, setting: None) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         count = len(self.dimensions)
-        return [
-            *rich(self.scale),
-            kit.assume("points of an exponent", count, ">=", 3, "add --dimensions"),
-        ]
+        yield from rich(self.scale)
+        yield kit.assume("points of an exponent", count, ">=", 3, "add --dimensions")
 
-    def predict(self, setting: None) -> kit.Prediction:
+    def predict(self, setting):
         d = np.array(self.dimensions, float)
         return kit.law(
             network_samples=("dimension", d * np.log(d)),
@@ -209,7 +206,7 @@ class XorSampleComplexity(kit.Claim[None]):
     def _needed(self, kernel: Any) -> np.ndarray:
         return np.array([samples_needed(kernel, d) for d in self.dimensions])
 
-    def observe(self, setting: None, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         generator = kit.numpy_generator(key)
         shape = Shape(self.width, self.steps, self.seeds, self.tests)
         sizes = self.network_sizes
@@ -231,66 +228,62 @@ class XorSampleComplexity(kit.Claim[None]):
             },
         )
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         crosses = [
             (observed[name][..., 0] > LEVEL) & (observed[name][..., -1] <= LEVEL)
             for name in ("errors", "kernel_errors")
         ]
-        return [
-            trained(observed["risks"]),
-            kit.assume(
-                "share of learning curves that cross the level",
-                float(np.mean(crosses)),
-                ">=",
-                0.9,
-                "the sizes tried leave out the crossing; choose larger --dimensions",
-            ),
-        ]
+        yield trained(observed["risks"])
+        yield kit.assume(
+            "share of learning curves that cross the level",
+            float(np.mean(crosses)),
+            ">=",
+            0.9,
+            "the sizes tried leave out the crossing; choose larger --dimensions",
+        )
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.power(
-                "network_exponent",
-                law.network_samples,
-                seen.network_samples,
-                0.15,  # to d^1.5 it is 0.21; the interval takes 0.05
-                over="dimension",
-                label="samples that a network needs against d, as d log d",
-            ),
-            kit.at_most(
-                "network_error",
-                law.network_error,
-                seen.errors.isel(tried=-1).mean("dimension"),
-                label=f"test error of networks at n = {LEARNED} d log d, mean over d",
-            ),
-            kit.follows(
-                "kernel_samples",
-                law.kernel_samples,
-                seen.kernel_samples,
-                0.15,  # the interval takes 6 %; the limit leaves out what is of order 1/d, 5 % at d = 16
-                over="dimension",
-                label="samples that the kernel needs, by its spectrum",
-            ),
-            kit.follows(
-                "kernel_errors",
-                law.kernel_errors,
-                seen.kernel_errors,
-                0.04,  # the interval takes 0.02, and the limit leaves out 0.02
-                over="size",
-                absolute=True,
-                label="error of the kernel, by its spectrum, mean over d",
-            ),
-            kit.follows(
-                "four_errors",
-                law.four_errors,
-                seen.four_errors,
-                0.06,  # the limit leaves out 0.03 at d = 14, and the interval takes 0.03
-                absolute=True,
-                label="error of the kernel on the parity of four bits, by its spectrum",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.power(
+            "network_exponent",
+            law.network_samples,
+            seen.network_samples,
+            0.15,  # to d^1.5 it is 0.21; the interval takes 0.05
+            over="dimension",
+            label="samples that a network needs against d, as d log d",
+        )
+        yield kit.at_most(
+            "network_error",
+            law.network_error,
+            seen.errors.isel(tried=-1).mean("dimension"),
+            label=f"test error of networks at n = {LEARNED} d log d, mean over d",
+        )
+        yield kit.follows(
+            "kernel_samples",
+            law.kernel_samples,
+            seen.kernel_samples,
+            0.15,  # the interval takes 6 %; the limit leaves out what is of order 1/d, 5 % at d = 16
+            over="dimension",
+            label="samples that the kernel needs, by its spectrum",
+        )
+        yield kit.follows(
+            "kernel_errors",
+            law.kernel_errors,
+            seen.kernel_errors,
+            0.04,  # the interval takes 0.02, and the limit leaves out 0.02
+            over="size",
+            absolute=True,
+            label="error of the kernel, by its spectrum, mean over d",
+        )
+        yield kit.follows(
+            "four_errors",
+            law.four_errors,
+            seen.four_errors,
+            0.06,  # the limit leaves out 0.03 at d = 14, and the interval takes 0.03
+            absolute=True,
+            label="error of the kernel on the parity of four bits, by its spectrum",
+        )
 
-    def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         d = law.dimension.astype(float)
         largest = law.kernel_samples.isel(dimension=-1, drop=True)
         powers = {
@@ -298,91 +291,75 @@ class XorSampleComplexity(kit.Claim[None]):
             "three_halves": (1.5, "between the network and its kernel"),
             "network_as_kernel": (2.0, "the second line of the talk's theorem"),
         }
-        return [
-            *(
-                kit.rival(
-                    name,
-                    why,
-                    label=f"the network needs samples ∝ d^{power:g}",
-                    network_samples=d**power,
-                )
-                for name, (power, why) in powers.items()
-            ),
+        yield from (
             kit.rival(
-                "kernel_as_network",
-                "were it free of the d²/2 products",
-                label="the kernel needs samples ∝ d",
-                kernel_samples=largest * d / d[-1],
-            ),
-            kit.rival(
-                "pure_square",
-                "the leading order of the sources; constant and coordinates are learned before the products",
-                label="the kernel needs samples ∝ d² from the first d on",
-                kernel_samples=largest * (d / d[-1]) ** 2,
-            ),
-            kit.rival(
-                "output_weights",
-                "the kernel of the output weights alone",
-                label="the kernel of random features",
-                accepted="which of the kernels of wide ReLU networks it is: the two differ by 6 to 9 %",
-                kernel_samples=("dimension", self._needed(output_kernel)),
-            ),
-            kit.rival(
-                "free_start",
-                "constant and coordinates carry no label",
-                label="the kernel learns the products from the first sample on",
-                kernel_samples=law.kernel_samples - d - 1,
-            ),
-            kit.rival(
-                "chance",
-                "d² products cannot be learned from fewer samples",
-                label="the kernel stays at chance until n = d²/2",
-                kernel_errors=xarray.full_like(law.kernel_errors, 0.5),
-                four_errors=xarray.full_like(law.four_errors, 0.5),
-            ),
-            kit.rival(
-                "two_of_four",
-                "so many samples are enough for two bits",
-                label="four bits are learned as two are",
-                four_errors=("four part", self._four_errors(2)),
-            ),
-        ]
+                f"the network needs samples ∝ d^{power:g}", why, id=name, network_samples=d**power
+            )
+            for name, (power, why) in powers.items()
+        )
+        yield kit.rival(
+            "the kernel needs samples ∝ d",
+            "were it free of the d²/2 products",
+            kernel_samples=largest * d / d[-1],
+        )
+        yield kit.rival(
+            "the kernel needs samples ∝ d² from the first d on",
+            "the leading order of the sources; constant and coordinates are learned before the products",
+            id="pure_square",
+            kernel_samples=largest * (d / d[-1]) ** 2,
+        )
+        yield kit.rival(
+            "the kernel of random features",
+            "the kernel of the output weights alone",
+            accepted="which of the kernels of wide ReLU networks it is: the two differ by 6 to 9 %",
+            kernel_samples=("dimension", self._needed(output_kernel)),
+        )
+        yield kit.rival(
+            "the kernel learns the products from the first sample on",
+            "constant and coordinates carry no label",
+            kernel_samples=law.kernel_samples - d - 1,
+        )
+        yield kit.rival(
+            "the kernel stays at chance until n = d²/2",
+            "d² products cannot be learned from fewer samples",
+            kernel_errors=xarray.full_like(law.kernel_errors, 0.5),
+            four_errors=xarray.full_like(law.four_errors, 0.5),
+        )
+        yield kit.rival(
+            "four bits are learned as two are",
+            "so many samples are enough for two bits",
+            four_errors=("four part", self._four_errors(2)),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         frozen = seen.frozen.expand_dims({"tried": seen.sizes["tried"]}, axis=-1)
         # the network's errors in place of the kernel's, at sizes of their own
         networks = seen.errors.rename(tried="size").assign_coords(size=seen.size)
-        return [
-            kit.control(
-                "frozen_features",
-                "with the features of its start the same network is a kernel method",
-                label="regression on each network's tangent features at its start",
-                errors=frozen,
-            ),
-            kit.control(
-                "kernel",
-                "it is no network",
-                label="the kernel in place of the network",
-                network_samples=seen.kernel_samples,
-            ),
-            kit.control(
-                "network",
-                "its features move",
-                label="the network in place of the kernel",
-                kernel_samples=seen.network_samples,
-                kernel_errors=networks,
-            ),
-            kit.control(
-                "three_bits",
-                "the kernel has no odd parts from the third on",
-                label="the parity of three bits in place of four",
-                four_errors=seen.three_errors,
-            ),
-        ]
+        yield kit.control(
+            "regression on each network's tangent features at its start",
+            "with the features of its start the same network is a kernel method",
+            errors=frozen,
+        )
+        yield kit.control(
+            "the kernel in place of the network",
+            "it is no network",
+            id="kernel",
+            network_samples=seen.kernel_samples,
+        )
+        yield kit.control(
+            "the network in place of the kernel",
+            "its features move",
+            id="network",
+            kernel_samples=seen.network_samples,
+            kernel_errors=networks,
+        )
+        yield kit.control(
+            "the parity of three bits in place of four",
+            "the kernel has no odd parts from the third on",
+            four_errors=seen.three_errors,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         return panels_of_samples(law, seen, self.network_sizes)
 
 

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -57,15 +56,15 @@ class XorPoint(kit.Point):
                 f"samples must be at most --largest {self.largest}, got {self.samples}"
             )
 
-    def hypotheses(self, setting: Any) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         return rich(self.scale)
 
-    def predict(self, setting: Any) -> kit.Prediction:
+    def predict(self, setting):
         spectrum = hypercube_spectrum(both_layers, self.dimensions)
         curve = learning_curve(spectrum, 2, float(self.samples), POINT_RIDGE)
         return kit.Prediction(kernel_error=curve.sign_error)
 
-    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         return jax.vmap(self.errors)(kit.keys(key, self.seeds))
 
     def errors(self, key: kit.Key) -> Mapping[str, jax.Array]:
@@ -92,14 +91,14 @@ class XorPoint(kit.Point):
         kernel = test_y * (solved @ table[differ(test)]) <= 0
         return {"network": network[0], "risk": risk[0], "kernel": kernel.mean()}
 
-    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
-        return [trained(observed["risk"])]
+    def run_conditions(self, observed):
+        yield trained(observed["risk"])
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
-        return [
-            # 300 test points and four samples: 0.03 of the mean, besides what the limit leaves out
-            equal("kernel_error", predicted["kernel_error"], observed["kernel"], 0.1, absolute=True)
-        ]
+    def judge(self, predicted, observed):
+        # 300 test points and four samples: 0.03 of the mean, besides what the limit leaves out
+        yield equal(
+            "kernel_error", predicted["kernel_error"], observed["kernel"], 0.1, absolute=True
+        )
 
     def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         return {"network_test_error": float(observed["network"].mean())}

@@ -7,7 +7,6 @@ where the risk falls by γ̄ a unit of ‖w‖₁, near γ̄/(1 − ν/2). On a 
 step takes three classifiers in turn for ever, with edges (√5 − 1)/2 and the margin 1/3, where γ̄ = 3/8.
 """
 
-from collections.abc import Mapping
 from typing import Annotated, NamedTuple
 
 import jax
@@ -128,7 +127,7 @@ class AdaboostMargin(kit.Claim[Setting]):
         ),
     )
     shared = {
-        "steepest.nn.losses.check_labels": "it refuses labels that are no signs and computes nothing",
+        "steepest.nn.losses.check_labels": "it refuses labels that are no signs and computes nothing"
     }
     tiny = {"n": 100, "subsets": 2, "shrinkages": (1.0, 0.2), "steps": 2000, "readings": 60}
     full = {"n": 178, "subsets": 2, "shrinkages": (1.0, 0.3, 0.1, 0.03), "steps": 100_000}
@@ -140,7 +139,7 @@ class AdaboostMargin(kit.Claim[Setting]):
         judged = [self.steps // (2 * EARLY), self.steps // EARLY, self.steps // 2, self.steps]
         return np.union1d(logarithmic(self.steps, self.readings)[1:], judged)
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {
             "set": SETS,
             "shrinkage": self.shrinkages,
@@ -148,7 +147,7 @@ class AdaboostMargin(kit.Claim[Setting]):
             "reading": tuple(self.marks.tolist()),
         }
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         sets = breast_cancer(), signs(digits(classes=(3, 8))), signs(digits(classes=(4, 9)))
         smallest = min(data.n for data in sets)
         if self.n * self.subsets > smallest:
@@ -170,7 +169,7 @@ class AdaboostMargin(kit.Claim[Setting]):
         programs = [stump_margin(s, y) for s, y in zip(stumps, labels, strict=True)]
         return Setting(stumps, labels, programs)
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         margins = np.array([program.margin for program in setting.programs])
         assumed = [
             kit.assume(
@@ -200,7 +199,7 @@ class AdaboostMargin(kit.Claim[Setting]):
             assumed.append(kit.assume("largest 8 ln n/γ̄²", due, "<=", self.steps, "raise --steps"))
         return assumed
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         by_set = lambda values: np.reshape(values, (len(SETS), self.subsets, *np.shape(values)[1:]))
         margin = np.array([program.margin for program in setting.programs])
         size = np.log([len(y) for y in setting.labels])
@@ -220,7 +219,7 @@ class AdaboostMargin(kit.Claim[Setting]):
             cycle_limit=hard_margin(CYCLIC, np.ones(len(CYCLIC)), norm="l1").margin,
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         marks = self.marks
         nu = np.array(self.shrinkages)
 
@@ -269,69 +268,67 @@ class AdaboostMargin(kit.Claim[Setting]):
             cycle_edge=("shrinkage last", cycle_edge),
         )
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return the margin at the first reading at or after the step due, of the exact step."""
         first = np.searchsorted(self.marks, law.due.values)
         exact = seen.margin.isel(shrinkage=0, drop=True).drop_vars("reading")
         at = xarray.DataArray(np.minimum(first, len(self.marks) - 1), dims=law.due.dims)
         return {"due_margin": exact.isel(reading=at)}
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         smallest = self.shrinkages[-1]
-        return [
-            kit.follows(
-                "limit",
-                law.limit,
-                seen.end.isel(shrinkage=-1, drop=True),
-                (0.95, 1 + 1e-6),
+        yield kit.follows(
+            "limit",
+            law.limit,
+            seen.end.isel(shrinkage=-1, drop=True),
+            (0.95, 1 + 1e-6),
+            each=True,
+            label=f"margin at ν = {smallest:g}",
+        )
+        yield kit.follows(
+            "growth",
+            law.growth,
+            seen.growth,
+            # The sandwich alone leaves ν/2. Where the margin rises at all slowly the fall is nearer γ̄, as far as
+            # the margin is from it, which is a few percent and shrinks over the window.
+            0.01,
+            each=True,
+            label="late fall of log R a unit of ‖w‖₁",
+        )
+        yield kit.follows(
+            "edges",
+            law.edge,
+            seen.edge,
+            # as far as the growth, and the curvature of Υ_ν over the edges' scatter
+            0.01,
+            each=True,
+            label="late mean edge",
+        )
+        yield from self.judge_cycle(law, seen)
+        yield kit.at_least(
+            "due_margin",
+            law.quarter,
+            seen.due_margin,
+            each=True,
+            label="margin after 8 ln n/γ̄² exact steps, at least γ̄/4",
+        )
+        yield kit.at_least(
+            "guarantee",
+            law.guarantee,
+            seen.end,
+            each=True,
+            label="margin in the end, at least its guarantee",
+        )
+        yield kit.idle(
+            kit.at_most(
+                "largest_margin",
+                law.limit * (1 + 1e-6),
+                seen.margin.max(("shrinkage", "reading")),
                 each=True,
-                label=f"margin at ν = {smallest:g}",
+                label="largest margin of all, at most γ̄",
             ),
-            kit.follows(
-                "growth",
-                law.growth,
-                seen.growth,
-                # The sandwich alone leaves ν/2. Where the margin rises at all slowly the fall is nearer γ̄, as far as
-                # the margin is from it, which is a few percent and shrinks over the window.
-                0.01,
-                each=True,
-                label="late fall of log R a unit of ‖w‖₁",
-            ),
-            kit.follows(
-                "edges",
-                law.edge,
-                seen.edge,
-                # as far as the growth, and the curvature of Υ_ν over the edges' scatter
-                0.01,
-                each=True,
-                label="late mean edge",
-            ),
-            *self.judge_cycle(law, seen),
-            kit.at_least(
-                "due_margin",
-                law.quarter,
-                seen.due_margin,
-                each=True,
-                label="margin after 8 ln n/γ̄² exact steps, at least γ̄/4",
-            ),
-            kit.at_least(
-                "guarantee",
-                law.guarantee,
-                seen.end,
-                each=True,
-                label="margin in the end, at least its guarantee",
-            ),
-            kit.idle(
-                kit.at_most(
-                    "largest_margin",
-                    law.limit * (1 + 1e-6),
-                    seen.margin.max(("shrinkage", "reading")),
-                    each=True,
-                    label="largest margin of all, at most γ̄",
-                ),
-                "γ̄ is the largest margin of any combination; it checks the linear program",
-            ),
-        ]
+            "γ̄ is the largest margin of any combination; it checks the linear program",
+        )
 
     def judge_cycle(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
         """Judge the cycle of the exact step on the matrix of eight, and what small steps do there."""
@@ -360,62 +357,53 @@ class AdaboostMargin(kit.Claim[Setting]):
             ),
         ]
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         nu = xarray.DataArray(np.array(self.shrinkages), dims="shrinkage")
         small = xarray.DataArray(np.array(self.shrinkages[1:]), dims="small")
-        return [
-            kit.rival(
-                "exact_steps_maximize",
-                "small steps do, and it was long believed of all",
-                label="AdaBoost maximizes the margin, whatever its steps",
-                cycle_margin=law.cycle_limit,
-            ),
-            kit.rival(
-                "small_steps_cycle",
-                "the exact step does, on this matrix",
-                label="small steps end at 1/3 too",
-                cycle_limit=law.cycle_margin,
-            ),
-            kit.rival(
-                "edge_is_margin",
-                "the two are equal where both players of the game play best",
-                label="the edges are γ̄ at every ν",
-                cycle_edge=law.cycle_limit,
-                edge=law.growth,
-            ),
-            kit.rival(
-                "quarter_step",
-                "a step's curvature counted half",
-                label="the edges are γ̄/(1 − ν/4)",
-                edge=law.limit / (1 - small / 4),
-            ),
-            kit.rival(
-                "lower_side",
-                "as edges are at least γ̄, no less is guaranteed",
-                label="the risk falls by Υ_ν(γ̄) a unit, near (1 − ν/2) γ̄",
-                growth=law.growth.copy(data=_fall(law.growth.values, small.values)),
-            ),
-            kit.rival(
-                "all_at_once",
-                "it is where the exact step stays for long",
-                label="γ̄ after 8 ln n/γ̄² steps",
-                quarter=law.limit,
-            ),
-            kit.rival(
-                "three_eighths",
-                "for classifiers ±1 the proof gives as much",
-                label="3γ̄/8 after 8 ln n/γ̄² steps",
-                accepted="which constant below 0.9 is right; it is a bound from below, and all of them are below",
-                quarter=3 * law.limit / 8,
-            ),
-            kit.rival(
-                "every_step",
-                "the limit ν → 0 is easily forgotten",
-                label="every ν reaches γ̄",
-                guarantee=law.limit * nu**0,
-            ),
-            *self.other_limits(setting, law),
-        ]
+        yield kit.rival(
+            "AdaBoost maximizes the margin, whatever its steps",
+            "small steps do, and it was long believed of all",
+            cycle_margin=law.cycle_limit,
+        )
+        yield kit.rival(
+            "small steps end at 1/3 too",
+            "the exact step does, on this matrix",
+            cycle_limit=law.cycle_margin,
+        )
+        yield kit.rival(
+            "the edges are γ̄ at every ν",
+            "the two are equal where both players of the game play best",
+            id="edge_is_margin",
+            cycle_edge=law.cycle_limit,
+            edge=law.growth,
+        )
+        yield kit.rival(
+            "the edges are γ̄/(1 − ν/4)",
+            "a step's curvature counted half",
+            id="quarter_step",
+            edge=law.limit / (1 - small / 4),
+        )
+        yield kit.rival(
+            "the risk falls by Υ_ν(γ̄) a unit, near (1 − ν/2) γ̄",
+            "as edges are at least γ̄, no less is guaranteed",
+            id="lower_side",
+            growth=law.growth.copy(data=_fall(law.growth.values, small.values)),
+        )
+        yield kit.rival(
+            "γ̄ after 8 ln n/γ̄² steps",
+            "it is where the exact step stays for long",
+            quarter=law.limit,
+        )
+        yield kit.rival(
+            "3γ̄/8 after 8 ln n/γ̄² steps",
+            "for classifiers ±1 the proof gives as much",
+            accepted="which constant below 0.9 is right; it is a bound from below, and all of them are below",
+            quarter=3 * law.limit / 8,
+        )
+        yield kit.rival(
+            "every ν reaches γ̄", "the limit ν → 0 is easily forgotten", guarantee=law.limit * nu**0
+        )
+        yield from self.other_limits(setting, law)
 
     def other_limits(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
         """Return theories of another margin in the end."""
@@ -444,40 +432,34 @@ class AdaboostMargin(kit.Claim[Setting]):
         )
         every = xarray.DataArray(np.ones(len(self.shrinkages) - 1), dims="small")
         return [
-            kit.rival(id, why, label=label, limit=limit, growth=limit * every)
+            kit.rival(label, why, id=id, limit=limit, growth=limit * every)
             for id, why, label, limit in limits
         ]
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         turned = lambda array: (array.dims, array.values[::-1])
-        return [
-            kit.control(
-                "exact_step",
-                "its edges stay near twice γ̄",
-                label="the exact step in place of small ones",
-                growth=seen.exact_growth,
-                edge=seen.exact_edge,
-            ),
-            kit.control(
-                "early",
-                "margins have not come near γ̄ yet",
-                label=f"after a part of 1/{EARLY} of the steps",
-                end=seen.early_end,
-                growth=seen.early_growth,
-                edge=seen.early_edge,
-            ),
-            kit.control(
-                "small_on_eight",
-                "small steps take all classifiers, and no cycle of three",
-                label="on the matrix of eight small steps in place of the exact one, and the other way round",
-                cycle_edge=turned(seen.cycle_edge),
-                cycle_margin=turned(seen.cycle_margin),
-            ),
-        ]
+        yield kit.control(
+            "the exact step in place of small ones",
+            "its edges stay near twice γ̄",
+            growth=seen.exact_growth,
+            edge=seen.exact_edge,
+        )
+        yield kit.control(
+            f"after a part of 1/{EARLY} of the steps",
+            "margins have not come near γ̄ yet",
+            id="early",
+            end=seen.early_end,
+            growth=seen.early_growth,
+            edge=seen.early_edge,
+        )
+        yield kit.control(
+            "on the matrix of eight small steps in place of the exact one, and the other way round",
+            "small steps take all classifiers, and no cycle of three",
+            cycle_edge=turned(seen.cycle_edge),
+            cycle_margin=turned(seen.cycle_margin),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         steps = self.marks
         ends = (steps[0], steps[-1])
         shades = np.linspace(0, 1, len(self.shrinkages))
@@ -508,28 +490,24 @@ class AdaboostMargin(kit.Claim[Setting]):
         relative = (edges / law.limit.values[..., None]).reshape(-1, len(self.shrinkages))
         fine = np.linspace(0.01, 1, 60)
         middle = float(np.median(law.limit))
-        return (
-            *panels,
-            kit.panel(
-                "The exact step can cycle",
-                "step",
-                "margin",
-                *lines(seen.cycle_margin.values),
-                kit.predicted_curve(ends, (limit, limit), "γ̄ = 3/8"),
-                kit.predicted_curve(ends, (cycle, cycle), "1/3"),
-                log="x",
-                ylim=(0.2, 0.4),
-            ),
-            kit.panel(
-                "Edges fall to γ̄ with the step",
-                "ν",
-                "late mean edge / γ̄",
-                kit.observed_curve(self.shrinkages, relative, kind="points"),
-                kit.predicted_curve(
-                    fine, _edge(np.full(60, middle), fine) / middle, "fall γ̄ a unit"
-                ),
-                kit.rival_curve(fine, 1 / (1 - fine / 4), "1/(1 − ν/4)"),
-            ),
+        yield from panels
+        yield kit.panel(
+            "The exact step can cycle",
+            "step",
+            "margin",
+            *lines(seen.cycle_margin.values),
+            kit.predicted_curve(ends, (limit, limit), "γ̄ = 3/8"),
+            kit.predicted_curve(ends, (cycle, cycle), "1/3"),
+            log="x",
+            ylim=(0.2, 0.4),
+        )
+        yield kit.panel(
+            "Edges fall to γ̄ with the step",
+            "ν",
+            "late mean edge / γ̄",
+            kit.observed_curve(self.shrinkages, relative, kind="points"),
+            kit.predicted_curve(fine, _edge(np.full(60, middle), fine) / middle, "fall γ̄ a unit"),
+            kit.rival_curve(fine, 1 / (1 - fine / 4), "1/(1 − ν/4)"),
         )
 
 

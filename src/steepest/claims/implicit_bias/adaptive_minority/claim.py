@@ -9,11 +9,9 @@ stays in the span of the examples and ends at the solution of least length, wher
 share it.
 """
 
-from collections.abc import Mapping
 from typing import Annotated
 
 import numpy as np
-import xarray
 
 from steepest import kit
 from steepest.claims.implicit_bias.adaptive_minority import experiment, theory
@@ -132,7 +130,7 @@ class AdaptiveMinority(kit.Claim[Sets]):
     full = {"n": 60, "steps": 10_000, "single_steps": 60_000, "seeds": 20}
     out_of_scope = {"unequal": 0.2}
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {
             "share": self.shares,
             "rule": RULES,
@@ -143,7 +141,7 @@ class AdaptiveMinority(kit.Claim[Sets]):
             "weight": tuple(range(1 + self.constants + self.features * (self.n + 1))),
         }
 
-    def setting(self, key: kit.Key) -> Sets:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
         design = Design(
             self.constants,
@@ -160,31 +158,25 @@ class AdaptiveMinority(kit.Claim[Sets]):
         """Return the training examples' own features, all others zero."""
         return setting.x[..., 1 + self.constants :]
 
-    def hypotheses(self, setting: Sets) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         votes = np.einsum("stnd,stn->std", setting.x, setting.y)
         margins = setting.y * np.einsum("stnd,std->stn", setting.x, np.sign(votes))
         spread = np.ptp(margins, -1).max() / margins.mean()
         squares = (self.own_features(setting) ** 2).sum(-1)
         evidence = theory.evidence(self.constants, squares, setting.y)
-        return [
-            kit.assume("margins of sign(Xᵀy): range over mean", spread, "<=", ROUNDING),
-            kit.assume(
-                "Σy, common less rare examples",
-                setting.y.sum(-1).min(),
-                ">",
-                0,
-                "the common class must be that",
-            ),
-            kit.assume(
-                "(4kPN + P + N)/(k|P − N|)",
-                evidence.min(),
-                ">",
-                1,
-                "take more rare examples",
-            ),
-        ]
+        yield kit.assume("margins of sign(Xᵀy): range over mean", spread, "<=", ROUNDING)
+        yield kit.assume(
+            "Σy, common less rare examples",
+            setting.y.sum(-1).min(),
+            ">",
+            0,
+            "the common class must be that",
+        )
+        yield kit.assume(
+            "(4kPN + P + N)/(k|P − N|)", evidence.min(), ">", 1, "take more rare examples"
+        )
 
-    def predict(self, setting: Sets) -> kit.Prediction:
+    def predict(self, setting):
         squares = (self.own_features(setting) ** 2).sum(-1)
         signs = np.sign(np.einsum("stnd,stn->std", setting.x, setting.y))
         rare = (setting.new_y < 0).mean((0, -1))
@@ -200,7 +192,7 @@ class AdaptiveMinority(kit.Claim[Sets]):
             missed=0.0,
         )
 
-    def observe(self, setting: Sets, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         length = self.reach / (1 + self.constants + self.own_norm)
         rules = experiment.adaptive(setting, length, self.adaptive_steps)
         plain, floored = experiment.gradient(setting, self.steps)
@@ -236,154 +228,136 @@ class AdaptiveMinority(kit.Claim[Sets]):
             single_direction=("seed share weight", of_single.unit),
         )
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return how far weights of length one are from the signs of length one."""
         return {"turned": np.sqrt(((seen.direction - law.direction) ** 2).sum("weight"))}
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "fitted",
-                law.missed,
-                seen.missed,
-                0.0,
-                over="share trained",
-                absolute=True,
-                each=True,
-                label="share of training examples that are misclassified",
-            ),
-            kit.follows(
-                "adaptive",
-                law.adaptive,
-                seen.adaptive,
-                ROUNDING,
-                over="share rule loss class",
-                each=True,
-                label="adaptive rules: output on new examples over the training margin",
-            ),
-            kit.follows(
-                "adaptive_error",
-                law.adaptive_error,
-                seen.adaptive_error,
-                ROUNDING,
-                over="share rule loss",
-                absolute=True,
-                each=True,
-                label="adaptive rules: share of new examples that are misclassified",
-            ),
-            kit.agrees(
-                "direction",
-                seen.turned,
-                ROUNDING,
-                label="adaptive rules: distance of w/‖w‖ to sign(Xᵀy)/‖·‖",
-            ),
-            kit.follows(
-                "descent",
-                law.descent,
-                seen.descent,
-                REACHED,
-                over="share batch class",
-                absolute=True,
-                each=True,
-                label="descent: output on new examples over the training margin",
-            ),
-            kit.follows(
-                "descent_error",
-                law.descent_error,
-                seen.descent_error,
-                0.0,
-                over="share batch",
-                absolute=True,
-                each=True,
-                label="descent: share of new examples that are misclassified",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "fitted",
+            law.missed,
+            seen.missed,
+            0.0,
+            over="share trained",
+            absolute=True,
+            each=True,
+            label="share of training examples that are misclassified",
+        )
+        yield kit.follows(
+            "adaptive",
+            law.adaptive,
+            seen.adaptive,
+            ROUNDING,
+            over="share rule loss class",
+            each=True,
+            label="adaptive rules: output on new examples over the training margin",
+        )
+        yield kit.follows(
+            "adaptive_error",
+            law.adaptive_error,
+            seen.adaptive_error,
+            ROUNDING,
+            over="share rule loss",
+            absolute=True,
+            each=True,
+            label="adaptive rules: share of new examples that are misclassified",
+        )
+        yield kit.agrees(
+            "direction",
+            seen.turned,
+            ROUNDING,
+            label="adaptive rules: distance of w/‖w‖ to sign(Xᵀy)/‖·‖",
+        )
+        yield kit.follows(
+            "descent",
+            law.descent,
+            seen.descent,
+            REACHED,
+            over="share batch class",
+            absolute=True,
+            each=True,
+            label="descent: output on new examples over the training margin",
+        )
+        yield kit.follows(
+            "descent_error",
+            law.descent_error,
+            seen.descent_error,
+            0.0,
+            over="share batch",
+            absolute=True,
+            each=True,
+            label="descent: share of new examples that are misclassified",
+        )
 
-    def rivals(self, setting: Sets, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         squares = (self.own_features(setting) ** 2).sum(-1)
         S = (1 / squares).sum(-1)
         signs = np.array([1.0, -1.0])
         typical = np.broadcast_to(squares.mean(-1, keepdims=True), squares.shape)
         same = theory.least_norm_outputs(self.constants, typical, setting.y)
-        return [
-            kit.rival(
-                "one_solution",
-                "whatever fits the training set generalizes alike",
-                label="all rules end where descent does",
-                adaptive=law.descent.mean(("seed", "share")),
-                adaptive_error=0 * law.adaptive_error,
-            ),
-            kit.rival(
-                "separating_feature",
-                "it fits all labels alone",
-                label="all rules find the feature that separates",
-                adaptive=("class", signs),
-                adaptive_error=0 * law.adaptive_error,
-                descent=("class", signs),
-            ),
-            kit.rival(
-                "chance",
-                "the new examples' own features are unknown",
-                label="error ½",
-                adaptive_error=0 * law.adaptive_error + 0.5,
-                descent_error=0 * law.descent_error + 0.5,
-            ),
-            kit.rival(
-                "same_error",
-                "a new rare example looks like the many common ones",
-                label="descent calls all examples common too",
-                descent_error=law.adaptive_error,
-            ),
-            kit.rival(
-                "constants_ignored",
-                "what is one in every example tells nothing",
-                label="descent gives the constant features no weight",
-                descent=("seed share class", (S / (1 + S))[..., None] * signs),
-            ),
-            kit.rival(
-                "typical_length",
-                "only the mean length of own features counts",
-                label="descent as with own features of one length",
-                descent=("seed share class", same),
-            ),
-        ]
+        yield kit.rival(
+            "all rules end where descent does",
+            "whatever fits the training set generalizes alike",
+            adaptive=law.descent.mean(("seed", "share")),
+            adaptive_error=0 * law.adaptive_error,
+        )
+        yield kit.rival(
+            "all rules find the feature that separates",
+            "it fits all labels alone",
+            adaptive=("class", signs),
+            adaptive_error=0 * law.adaptive_error,
+            descent=("class", signs),
+        )
+        yield kit.rival(
+            "error ½",
+            "the new examples' own features are unknown",
+            adaptive_error=0 * law.adaptive_error + 0.5,
+            descent_error=0 * law.descent_error + 0.5,
+        )
+        yield kit.rival(
+            "descent calls all examples common too",
+            "a new rare example looks like the many common ones",
+            descent_error=law.adaptive_error,
+        )
+        yield kit.rival(
+            "descent gives the constant features no weight",
+            "what is one in every example tells nothing",
+            descent=("seed share class", (S / (1 + S))[..., None] * signs),
+        )
+        yield kit.rival(
+            "descent as with own features of one length",
+            "only the mean length of own features counts",
+            descent=("seed share class", same),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "floor",
-                "no gradient is divided by its own size",
-                label="Adam with an ε above all gradients",
-                adaptive=seen.floor,
-                adaptive_error=seen.floor_error,
-                direction=seen.floor_direction,
-            ),
-            kit.control(
-                "single_examples",
-                "own features are then seen seldom, constant ones at every step",
-                label="Adam by one example a step",
-                adaptive=seen.single,
-                adaptive_error=seen.single_error,
-                direction=seen.single_direction,
-            ),
-            kit.control(
-                "adam",
-                "it leaves the span of the examples",
-                label="Adam in place of descent",
-                descent=seen.adaptive.sel(rule="Adam", loss="squares", drop=True),
-                descent_error=seen.adaptive_error.sel(rule="Adam", loss="squares", drop=True),
-            ),
-            kit.control(
-                "other_labels",
-                "no rule was trained on them",
-                label="each example with the label of the next",
-                missed=seen.missed_of_others,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "Adam with an ε above all gradients",
+            "no gradient is divided by its own size",
+            adaptive=seen.floor,
+            adaptive_error=seen.floor_error,
+            direction=seen.floor_direction,
+        )
+        yield kit.control(
+            "Adam by one example a step",
+            "own features are then seen seldom, constant ones at every step",
+            adaptive=seen.single,
+            adaptive_error=seen.single_error,
+            direction=seen.single_direction,
+        )
+        yield kit.control(
+            "Adam in place of descent",
+            "it leaves the span of the examples",
+            descent=seen.adaptive.sel(rule="Adam", loss="squares", drop=True),
+            descent_error=seen.adaptive_error.sel(rule="Adam", loss="squares", drop=True),
+        )
+        yield kit.control(
+            "each example with the label of the next",
+            "no rule was trained on them",
+            missed=seen.missed_of_others,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         shares = np.array(self.shares)
         error = seen.adaptive_error.sel(loss="squares").mean("seed")
         of_rare = seen.descent.sel({"class": "rare"}).mean("seed")
@@ -392,40 +366,31 @@ class AdaptiveMinority(kit.Claim[Sets]):
         signs = np.full(len(shares), float(law.adaptive.sel({"class": "rare"})))
         rules = enumerate(RULES)
         points = {"kind": "points"}
-        return (
-            kit.panel(
-                "Adaptive rules misclassify the whole rare class",
-                "share of the rare class",
-                "error on new examples",
-                *(
-                    kit.observed_curve(shares, error.sel(rule=rule), rule, shade=i / 4, **points)
-                    for i, rule in rules
-                ),
-                kit.predicted_curve(shares, law.adaptive_error, "all called common"),
-                kit.observed_curve(
-                    shares,
-                    seen.descent_error.mean(("seed", "batch")),
-                    "descent",
-                    shade=1.0,
-                    **points,
-                ),
-                kit.predicted_curve(shares, law.descent_error),
-                kit.context_curve(
-                    shares,
-                    seen.single_error.mean("seed"),
-                    "Adam, one example a step",
-                    kind="dashed",
-                ),
-                ylim=(-0.02, 0.5),
+        yield kit.panel(
+            "Adaptive rules misclassify the whole rare class",
+            "share of the rare class",
+            "error on new examples",
+            *(
+                kit.observed_curve(shares, error.sel(rule=rule), rule, shade=i / 4, **points)
+                for i, rule in rules
             ),
-            kit.panel(
-                "Below zero a rare example is recognized",
-                "share of the rare class",
-                "output on new rare examples / training margin",
-                kit.observed_curve(shares, adaptive.sel(rule="Adam"), "Adam", **points),
-                kit.predicted_curve(shares, signs, "(k − 1)/(1 + k + a)"),
-                kit.observed_curve(shares, of_rare.mean("batch"), "descent", shade=1.0, **points),
-                kit.predicted_curve(shares, descent, "least norm"),
-                kit.rival_curve(shares, -np.ones(len(shares)), "the separating feature alone"),
+            kit.predicted_curve(shares, law.adaptive_error, "all called common"),
+            kit.observed_curve(
+                shares, seen.descent_error.mean(("seed", "batch")), "descent", shade=1.0, **points
             ),
+            kit.predicted_curve(shares, law.descent_error),
+            kit.context_curve(
+                shares, seen.single_error.mean("seed"), "Adam, one example a step", kind="dashed"
+            ),
+            ylim=(-0.02, 0.5),
+        )
+        yield kit.panel(
+            "Below zero a rare example is recognized",
+            "share of the rare class",
+            "output on new rare examples / training margin",
+            kit.observed_curve(shares, adaptive.sel(rule="Adam"), "Adam", **points),
+            kit.predicted_curve(shares, signs, "(k − 1)/(1 + k + a)"),
+            kit.observed_curve(shares, of_rare.mean("batch"), "descent", shade=1.0, **points),
+            kit.predicted_curve(shares, descent, "least norm"),
+            kit.rival_curve(shares, -np.ones(len(shares)), "the separating feature alone"),
         )

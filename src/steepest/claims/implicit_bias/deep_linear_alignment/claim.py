@@ -7,7 +7,6 @@ vectors leave a direction of the inputs, nothing takes that part of W_1 away: it
 grows like log(1/R)^(1/L). So 1 − cosine falls like log(1/R)^(−2/L), where one layer has log(1/R)^(−2).
 """
 
-from collections.abc import Mapping
 from itertools import pairwise
 from typing import Annotated, NamedTuple
 
@@ -125,7 +124,7 @@ class DeepLinearAlignment(kit.Claim[Setting]):
         ),
     )
     shared = {
-        "claim.imbalances": "of the start there, of the end here; the bound on σ₂ follows from it by Weyl's inequality",
+        "claim.imbalances": "of the start there, of the end here; the bound on σ₂ follows from it by Weyl's inequality"
     }
     tiny = {"width": 3, "n": 4, "dimension": 6, "horizon": 100.0, "seeds": 3}
     full = {"n": 40, "width": 16, "seeds": 50}
@@ -141,7 +140,7 @@ class DeepLinearAlignment(kit.Claim[Setting]):
         """Return the names of the hidden layers."""
         return tuple(f"layer {i}" for i in range(1, self.depth))
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {
             "late": tuple(self.falls[-LATE:]),
             "hidden": self.hidden,
@@ -156,7 +155,7 @@ class DeepLinearAlignment(kit.Claim[Setting]):
         widths = (self.dimension, *[self.width] * (self.depth - 1), 1)
         return deep_linear(widths, c_w=self.scale)
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         x, y, start = jax.tree.map(np.asarray, kit.compiled(self.draw)(key))
         programs = [hard_margin(a, b) for a, b in zip(x, y, strict=True)]
         return Setting(x, y, start, programs)
@@ -178,24 +177,22 @@ class DeepLinearAlignment(kit.Claim[Setting]):
             params, x, y
         )
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         margins = [program.margin for program in setting.programs]
         risks = np.asarray(kit.compiled(self.risks)(setting.start, setting.x, setting.y))
-        return [
-            kit.assume(
-                "smallest maximal margin", min(margins), ">", 0, "the data are not separable"
-            ),
-            kit.assume(
-                "largest risk at the start", float(risks.max()), "<", np.log(2), "lower --scale"
-            ),
-            kit.assume(
-                "sets whose support vectors do not span the inputs",
-                int(self.loose(setting).sum()),
-                ">=",
-                3,
-                "their median is judged; lower --n or raise --dimension",
-            ),
-        ]
+        yield kit.assume(
+            "smallest maximal margin", min(margins), ">", 0, "the data are not separable"
+        )
+        yield kit.assume(
+            "largest risk at the start", float(risks.max()), "<", np.log(2), "lower --scale"
+        )
+        yield kit.assume(
+            "sets whose support vectors do not span the inputs",
+            int(self.loose(setting).sum()),
+            ">=",
+            3,
+            "their median is judged; lower --n or raise --dimension",
+        )
 
     def loose(self, setting: Setting) -> Values:
         """Return which sets have support vectors that do not span the inputs, ``(seeds,)``."""
@@ -206,7 +203,7 @@ class DeepLinearAlignment(kit.Claim[Setting]):
             spanned.append(np.linalg.matrix_rank(x[support]))
         return np.array(spanned) < self.dimension
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         imbalance = imbalances(setting.start)
         late = self.falls[-LATE:]
         layers = self.depth - 1
@@ -219,7 +216,7 @@ class DeepLinearAlignment(kit.Claim[Setting]):
             direction_power=-2 / self.depth,
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         params, arrived = self.follow(setting)
         left, sizes, right = zip(
             *(np.linalg.svd(layer["w"], full_matrices=False) for layer in params), strict=True
@@ -266,11 +263,11 @@ class DeepLinearAlignment(kit.Claim[Setting]):
         paths = kit.compiled(jax.vmap(one))(setting.x, setting.y, setting.start)
         return jax.tree.map(np.asarray, paths)
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         arrived = observed["arrived"].mean()
-        return [kit.assume("flows that reached the horizon", arrived, "==", 1, "lower --horizon")]
+        yield kit.assume("flows that reached the horizon", arrived, "==", 1, "lower --horizon")
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return how far the product is from the separator, with which power, and how far imbalances have moved."""
         moved = abs(seen.imbalance - law.imbalance).max(("pair", "row", "column"))
         size = (seen.norms.isel(reading=-1) ** 2).max("layer")
@@ -284,7 +281,7 @@ class DeepLinearAlignment(kit.Claim[Setting]):
             "moved": moved / size,
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         ratios = [
             kit.power(
                 f"rank_one_{i}" if i else "rank_one",
@@ -296,121 +293,103 @@ class DeepLinearAlignment(kit.Claim[Setting]):
             )
             for i, name in enumerate(self.hidden)
         ]
-        return [
-            kit.follows(
-                "direction_power",
-                law.direction_power,
-                seen.direction_power,
-                0.1,
-                absolute=True,
-                label="power of log(1/R) with which 1 − cosine falls, median of sets not spanned",
-            ),
-            *ratios,
-            kit.at_most(
-                "second_value",
-                law.allowed,
-                seen.second.isel(reading=-1) ** 2,
-                over="hidden",
-                each=True,
-                label="σ₂², at most what the start allows",
-            ),
-            kit.follows(
-                "alignment",
-                law.alignment,
-                seen.alignment,
-                # 1 − alignment is of the order of the bound on σ₂² over σ₁², 1e-4 at the horizon
-                1e-3,
-                each=True,
-                label="alignment ⟨v_{l+1}, u_l⟩²",
-            ),
-            kit.agrees("imbalance", seen.moved, 1e-6, label="imbalance, change relative to ‖W‖²"),
-        ]
+        yield kit.follows(
+            "direction_power",
+            law.direction_power,
+            seen.direction_power,
+            0.1,
+            absolute=True,
+            label="power of log(1/R) with which 1 − cosine falls, median of sets not spanned",
+        )
+        yield from ratios
+        yield kit.at_most(
+            "second_value",
+            law.allowed,
+            seen.second.isel(reading=-1) ** 2,
+            over="hidden",
+            each=True,
+            label="σ₂², at most what the start allows",
+        )
+        yield kit.follows(
+            "alignment",
+            law.alignment,
+            seen.alignment,
+            # 1 − alignment is of the order of the bound on σ₂² over σ₁², 1e-4 at the horizon
+            1e-3,
+            each=True,
+            label="alignment ⟨v_{l+1}, u_l⟩²",
+        )
+        yield kit.agrees("imbalance", seen.moved, 1e-6, label="imbalance, change relative to ‖W‖²")
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         means = np.einsum("sn,snd->sd", setting.y, setting.x)
         sparse = [
             hard_margin(a, b, "l1").direction for a, b in zip(setting.x, setting.y, strict=True)
         ]
         unit = lambda w: np.asarray(w) / np.linalg.norm(w, axis=-1, keepdims=True)
-        return [
-            kit.rival(
-                "one_layer",
-                "it is the rate of one layer, and of sets whose support vectors span the inputs",
-                label="1 − cosine falls like log(1/R)^(−2) at any depth",
-                direction_power=-2.0,
-            ),
-            kit.rival(
-                "next_depth",
-                "hidden layers are one less",
-                label="1 − cosine falls like log(1/R)^(−2/(L − 1))",
-                direction_power=-2 / (self.depth - 1),
-            ),
-            *self.rivals_of_layers(law),
-            kit.rival(
-                "class_means",
-                "the first step goes there",
-                label="class-mean difference",
-                direction=("seed unknown", unit(means)),
-            ),
-            kit.rival(
-                "l1_margin",
-                "products of weights are said to be sparse",
-                label="ℓ1 margin",
-                direction=("seed unknown", unit(sparse)),
-            ),
-            kit.rival(
-                "balanced",
-                "it is what a small start tends to",
-                label="layers in balance",
-                imbalance=0 * law.imbalance,
-                allowed=0 * law.allowed,
-            ),
-        ]
+        yield kit.rival(
+            "1 − cosine falls like log(1/R)^(−2) at any depth",
+            "it is the rate of one layer, and of sets whose support vectors span the inputs",
+            direction_power=-2.0,
+        )
+        yield kit.rival(
+            "1 − cosine falls like log(1/R)^(−2/(L − 1))",
+            "hidden layers are one less",
+            direction_power=-2 / (self.depth - 1),
+        )
+        yield from self.rivals_of_layers(law)
+        yield kit.rival(
+            "class-mean difference",
+            "the first step goes there",
+            direction=("seed unknown", unit(means)),
+        )
+        yield kit.rival(
+            "ℓ1 margin",
+            "products of weights are said to be sparse",
+            direction=("seed unknown", unit(sparse)),
+        )
+        yield kit.rival(
+            "layers in balance",
+            "it is what a small start tends to",
+            imbalance=0 * law.imbalance,
+            allowed=0 * law.allowed,
+        )
 
     def rivals_of_layers(self, law: xarray.Dataset) -> list[kit.Rival]:
         """Return wrong theories of the singular values and vectors of the layers."""
         return [
             kit.rival(
-                "all_grow",
-                "all of a layer is multiplied by the same",
-                label="σ₂ grows with σ₁",
-                ratio=law.ratio**0.0,
+                "σ₂ grows with σ₁", "all of a layer is multiplied by the same", ratio=law.ratio**0.0
             ),
             kit.rival(
-                "root",
+                "σ₂ grows like the root of σ₁",
                 "differences of squares are conserved",
-                label="σ₂ grows like the root of σ₁",
                 ratio=law.ratio**0.5,
             ),
             kit.rival(
-                "product_alone",
+                "σ₂/σ₁ falls like 1/log(1/R)",
                 "it is the product that grows like log(1/R)",
-                label="σ₂/σ₁ falls like 1/log(1/R)",
                 ratio=law.ratio**self.depth,
             ),
             kit.rival(
-                "independent",
+                "independent singular vectors",
                 "random matrices have them",
-                label="independent singular vectors",
+                id="independent",
                 alignment=law.alignment / self.width,
             ),
         ]
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "early",
-                "layers have not grown yet",
-                label=f"the first {LATE} readings for the last ones",
-                ratio=seen.early_ratio,
-                alignment=seen.first_alignment,
-                late_direction=seen.early_direction,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            f"the first {LATE} readings for the last ones",
+            "layers have not grown yet",
+            id="early",
+            ratio=seen.early_ratio,
+            alignment=seen.first_alignment,
+            late_direction=seen.early_direction,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         fall = self.falls
         shades = [i / self.depth for i in range(self.depth)]
         ranks = [
@@ -431,34 +410,32 @@ class DeepLinearAlignment(kit.Claim[Setting]):
             kit.observed_curve(fall, seen.norms[i], f"layer {i + 1}", shade=shades[i])
             for i in range(self.depth)
         ]
-        return (
-            kit.panel(
-                "Hidden layers become rank one",
-                "fall of log R",
-                "σ₂/σ₁",
-                *ranks,
-                kit.predicted_curve(late, settled, "∝ log(1/R)^(−1/L)"),
-                log="xy",
-            ),
-            kit.panel(
-                "Neighbours align",
-                "fall of log R",
-                "⟨v, u⟩²",
-                *aligned,
-                kit.predicted_curve(fall, 0 * fall + 1, "1"),
-                kit.rival_curve(fall, 0 * fall + 1 / self.width, "independent"),
-                log="x",
-            ),
-            kit.panel("All layers grow together", "fall of log R", "‖W_l‖", *grown, log="xy"),
-            kit.panel(
-                "The product turns to the separator",
-                "fall of log R",
-                "1 − cosine",
-                kit.observed_curve(fall, seen.away),
-                kit.predicted_curve(late, slowest, "∝ log(1/R)^(−2/L)"),
-                kit.rival_curve(late, slowest[0] * (late / late[0]) ** -2.0, "∝ log(1/R)^(−2)"),
-                log="xy",
-            ),
+        yield kit.panel(
+            "Hidden layers become rank one",
+            "fall of log R",
+            "σ₂/σ₁",
+            *ranks,
+            kit.predicted_curve(late, settled, "∝ log(1/R)^(−1/L)"),
+            log="xy",
+        )
+        yield kit.panel(
+            "Neighbours align",
+            "fall of log R",
+            "⟨v, u⟩²",
+            *aligned,
+            kit.predicted_curve(fall, 0 * fall + 1, "1"),
+            kit.rival_curve(fall, 0 * fall + 1 / self.width, "independent"),
+            log="x",
+        )
+        yield kit.panel("All layers grow together", "fall of log R", "‖W_l‖", *grown, log="xy")
+        yield kit.panel(
+            "The product turns to the separator",
+            "fall of log R",
+            "1 − cosine",
+            kit.observed_curve(fall, seen.away),
+            kit.predicted_curve(late, slowest, "∝ log(1/R)^(−2/L)"),
+            kit.rival_curve(late, slowest[0] * (late / late[0]) ** -2.0, "∝ log(1/R)^(−2)"),
+            log="xy",
         )
 
 

@@ -7,11 +7,10 @@ threshold s_c. There z jumps to (L − 2)/(L − 1) of s_c; the deeper the netwo
 minimum descent finds is a matter of its start: from a small one decay wins, however large s is.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Annotated
 
 import numpy as np
-import xarray
 
 from steepest import kit
 from steepest.claims.implicit_bias.deep_shrinkage import experiment, theory
@@ -104,13 +103,8 @@ class DeepShrinkage(kit.Claim[Spectra]):
         """Return the numbers of layers from three on."""
         return tuple(number for number in self.layers if number > 2)
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
-        return {
-            "layers": self.layers,
-            "s": self.spectrum,
-            "deep": self.deep,
-            "decay": self.decays,
-        }
+    def axes(self):
+        return {"layers": self.layers, "s": self.spectrum, "deep": self.deep, "decay": self.decays}
 
     def check_fields(self) -> None:
         if not self.deep:
@@ -118,11 +112,11 @@ class DeepShrinkage(kit.Claim[Spectra]):
                 f"layers must have a number above two; got {self.layers}; try 2 3 4"
             )
 
-    def setting(self, key: kit.Key) -> Spectra:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
         return experiment.spectra(rng, np.array(self.spectrum), self.seeds)
 
-    def hypotheses(self, setting: Spectra) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         critical = [
             s
             for number in self.layers
@@ -130,13 +124,11 @@ class DeepShrinkage(kit.Claim[Spectra]):
         ]
         nearest = np.abs(1 - np.divide.outer(critical, self.spectrum)).min()
         last = max(theory.threshold(decay, number) for decay in self.decays for number in self.deep)
-        return [
-            kit.assume("λ", self.decay, ">", 0, "without decay nothing is shrunk"),
-            kit.assume("distance of s to the nearest threshold", nearest, ">", DISTANT),
-            kit.assume("largest threshold searched for", last, "<", experiment.FAR),
-        ]
+        yield kit.assume("λ", self.decay, ">", 0, "without decay nothing is shrunk")
+        yield kit.assume("distance of s to the nearest threshold", nearest, ">", DISTANT)
+        yield kit.assume("largest threshold searched for", last, "<", experiment.FAR)
 
-    def predict(self, setting: Spectra) -> kit.Prediction:
+    def predict(self, setting):
         shrunk = self._table(theory.shrunk)
         cost = np.array(
             [
@@ -166,7 +158,7 @@ class DeepShrinkage(kit.Claim[Spectra]):
             [[function(decay, number) for decay in self.decays] for number in self.deep]
         )
 
-    def observe(self, setting: Spectra, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         singular = np.array(self.spectrum)
         counts = Counts(self.starts, self.small)
@@ -213,158 +205,134 @@ class DeepShrinkage(kit.Claim[Spectra]):
         crossings = experiment.crossing(left, right, decays, layers, self.lr, self.search_steps)
         return experiment.Crossing(*(part.reshape(shape) for part in crossings))
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
-        return [
-            kit.assume(
-                "largest gradient at an end", float(observed["slope"]), "<=", ENDED, "raise --steps"
-            ),
-            kit.assume("last step of the search", float(observed["search"].max()), "<=", ENDED),
-        ]
+    def run_conditions(self, observed):
+        yield kit.assume(
+            "largest gradient at an end", float(observed["slope"]), "<=", ENDED, "raise --steps"
+        )
+        yield kit.assume("last step of the search", float(observed["search"].max()), "<=", ENDED)
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return how far ends are from zero and from the kept value, along the target's singular directions."""
         nearest = np.minimum(np.abs(seen.along), np.abs(seen.along - law.kept))
         return {"astray": np.maximum(nearest.max("s"), seen.across)}
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "shrunk",
-                law.shrunk,
-                seen.shrunk,
-                1e-5,
-                absolute=True,
-                each=True,
-                label="singular values of the best product",
-            ),
-            kit.follows("least", law.least, seen.least, 1e-6, each=True, label="least value found"),
-            kit.agrees(
-                "ends",
-                seen.astray,
-                1e-5,
-                label="ends of all starts: distance to zero or the kept value in each direction",
-            ),
-            kit.follows(
-                "threshold",
-                law.threshold,
-                seen.threshold,
-                1e-5,
-                each=True,
-                label="s at which zero ceases to be the best",
-            ),
-            kit.follows(
-                "landing",
-                law.landing,
-                seen.landing,
-                1e-5,
-                each=True,
-                label="z to which it jumps there",
-            ),
-            kit.follows(
-                "dies",
-                law.dies,
-                seen.dies,
-                0.0,
-                absolute=True,
-                each=True,
-                label="whether a small start ends at zero",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "shrunk",
+            law.shrunk,
+            seen.shrunk,
+            1e-5,
+            absolute=True,
+            each=True,
+            label="singular values of the best product",
+        )
+        yield kit.follows(
+            "least", law.least, seen.least, 1e-6, each=True, label="least value found"
+        )
+        yield kit.agrees(
+            "ends",
+            seen.astray,
+            1e-5,
+            label="ends of all starts: distance to zero or the kept value in each direction",
+        )
+        yield kit.follows(
+            "threshold",
+            law.threshold,
+            seen.threshold,
+            1e-5,
+            each=True,
+            label="s at which zero ceases to be the best",
+        )
+        yield kit.follows(
+            "landing", law.landing, seen.landing, 1e-5, each=True, label="z to which it jumps there"
+        )
+        yield kit.follows(
+            "dies",
+            law.dies,
+            seen.dies,
+            0.0,
+            absolute=True,
+            each=True,
+            label="whether a small start ends at zero",
+        )
 
-    def rivals(self, setting: Spectra, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         s = np.array(self.spectrum)
         fewer = [[theory.shrunk(x, self.decay, number - 1) for x in s] for number in self.layers]
-        return [
-            kit.rival(
-                "nuclear",
-                "the notes say it of two layers, and decay is a quadratic penalty at every depth",
-                label="soft thresholding at every depth",
-                shrunk=("s", np.maximum(s - self.decay, 0)),
-                threshold=("decay", self.decays),
-                landing=1e-9,
+        yield kit.rival(
+            "soft thresholding at every depth",
+            "the notes say it of two layers, and decay is a quadratic penalty at every depth",
+            id="nuclear",
+            shrunk=("s", np.maximum(s - self.decay, 0)),
+            threshold=("decay", self.decays),
+            landing=1e-9,
+        )
+        yield kit.rival(
+            "kept as soon as a minimum with z > 0 exists",
+            "there descent from a large start keeps the value",
+            shrunk=law.kept,
+            threshold=("deep decay", self._searched(lambda *at: theory.turning(*at)[0])),
+            landing=("deep decay", self._searched(lambda *at: theory.turning(*at)[1])),
+        )
+        yield kit.rival(
+            "above the threshold nothing is shrunk",
+            "it is the limit of great depth",
+            shrunk=law.s * (law.shrunk > 0),
+            landing=law.threshold,
+        )
+        yield kit.rival(
+            "λ/2 in place of λ",
+            "λ‖W‖²/2 has the slope λW",
+            shrunk=(
+                "layers s",
+                [[theory.shrunk(x, self.decay / 2, number) for x in s] for number in self.layers],
             ),
-            kit.rival(
-                "whenever_possible",
-                "there descent from a large start keeps the value",
-                label="kept as soon as a minimum with z > 0 exists",
-                shrunk=law.kept,
-                threshold=("deep decay", self._searched(lambda *at: theory.turning(*at)[0])),
-                landing=("deep decay", self._searched(lambda *at: theory.turning(*at)[1])),
+            threshold=(
+                "deep decay",
+                self._searched(lambda decay, number: theory.threshold(decay / 2, number)),
             ),
-            kit.rival(
-                "hard",
-                "it is the limit of great depth",
-                label="above the threshold nothing is shrunk",
-                shrunk=law.s * (law.shrunk > 0),
-                landing=law.threshold,
+        )
+        yield kit.rival(
+            "the law of L − 1 layers",
+            "L − 1 layers are hidden",
+            shrunk=("layers s", fewer),
+            threshold=(
+                "deep decay",
+                self._searched(lambda decay, number: theory.threshold(decay, number - 1)),
             ),
-            kit.rival(
-                "half_decay",
-                "λ‖W‖²/2 has the slope λW",
-                label="λ/2 in place of λ",
-                shrunk=(
-                    "layers s",
-                    [
-                        [theory.shrunk(x, self.decay / 2, number) for x in s]
-                        for number in self.layers
-                    ],
-                ),
-                threshold=(
-                    "deep decay",
-                    self._searched(lambda decay, number: theory.threshold(decay / 2, number)),
-                ),
-            ),
-            kit.rival(
-                "one_layer_fewer",
-                "L − 1 layers are hidden",
-                label="the law of L − 1 layers",
-                shrunk=("layers s", fewer),
-                threshold=(
-                    "deep decay",
-                    self._searched(lambda decay, number: theory.threshold(decay, number - 1)),
-                ),
-            ),
-            kit.rival(
-                "always_learns",
-                "small starts leave the saddle at zero",
-                label="small starts learn what exceeds the threshold at every depth",
-                dies=0 * law.dies,
-            ),
-        ]
+        )
+        yield kit.rival(
+            "small starts learn what exceeds the threshold at every depth",
+            "small starts leave the saddle at zero",
+            dies=0 * law.dies,
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         next_depth = {
             name: seen[name].roll(layers=1, roll_coords=False)
             for name in ("shrunk", "least", "along", "dies")
         }
-        return [
-            kit.control(
-                "no_decay",
-                "nothing is shrunk",
-                label="networks without weight decay",
-                shrunk=seen.undecayed,
-                least=seen.undecayed_value,
-                along=seen.undecayed_along,
-            ),
-            kit.control(
-                "other_depth",
-                "depth decides",
-                label="networks of another depth",
-                threshold=seen.threshold.roll(deep=1, roll_coords=False),
-                landing=seen.landing.roll(deep=1, roll_coords=False),
-                **next_depth,
-            ),
-            kit.control(
-                "large_start",
-                "it lies beyond the barrier",
-                label="starts near the target in place of small ones",
-                dies=seen.large_dies,
-            ),
-        ]
+        yield kit.control(
+            "networks without weight decay",
+            "nothing is shrunk",
+            shrunk=seen.undecayed,
+            least=seen.undecayed_value,
+            along=seen.undecayed_along,
+        )
+        yield kit.control(
+            "networks of another depth",
+            "depth decides",
+            threshold=seen.threshold.roll(deep=1, roll_coords=False),
+            landing=seen.landing.roll(deep=1, roll_coords=False),
+            **next_depth,
+        )
+        yield kit.control(
+            "starts near the target in place of small ones",
+            "it lies beyond the barrier",
+            dies=seen.large_dies,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         end = 1.1 * max(self.spectrum)
         s = np.linspace(0, end, 400)
         curves = []
@@ -378,24 +346,22 @@ class DeepShrinkage(kit.Claim[Spectra]):
                 )
             )
             curves.append(kit.predicted_curve(s, z, "", shade=shade))
-        return (
-            kit.panel(
-                f"Shrinkage of singular values, λ = {self.decay:g}",
-                "singular value s of the target",
-                "z of the best product",
-                *curves,
-                kit.rival_curve(s, s, "not shrunk"),
-            ),
-            kit.curves(
-                "Zero is the best up to the threshold",
-                law.threshold,
-                seen.threshold,
-                over="decay",
-                by="deep",
-                x="weight decay λ",
-                y="threshold s_c",
-                name="{} layers",
-                rivals={"soft: s_c = λ": rivals["nuclear"].threshold.isel(deep=0)},
-                log="xy",
-            ),
+        yield kit.panel(
+            f"Shrinkage of singular values, λ = {self.decay:g}",
+            "singular value s of the target",
+            "z of the best product",
+            *curves,
+            kit.rival_curve(s, s, "not shrunk"),
+        )
+        yield kit.curves(
+            "Zero is the best up to the threshold",
+            law.threshold,
+            seen.threshold,
+            over="decay",
+            by="deep",
+            x="weight decay λ",
+            y="threshold s_c",
+            name="{} layers",
+            rivals={"soft: s_c = λ": rivals["nuclear"].threshold.isel(deep=0)},
+            log="xy",
         )

@@ -4,7 +4,6 @@ This is the care that the literature's "ℓ_{2/L}" needs. It is true of margins,
 the squared loss, from small starts, every depth L ≥ 2 tends to the ℓ1 interpolant, only faster the deeper.
 """
 
-from collections.abc import Mapping
 from itertools import islice
 from typing import Annotated
 
@@ -197,7 +196,7 @@ class DepthQuasiNorm(kit.Claim[Setting]):
         """Scales of the start, decreasing, shape ``(depths, points)``."""
         return np.stack([np.geomspace(0.3, smallest, self.points) for smallest in self.smallest])
 
-    def axes(self) -> dict[str, tuple]:
+    def axes(self):
         return {
             "depth": DEPTHS,
             "scale": tuple(range(1, self.points + 1)),
@@ -210,7 +209,7 @@ class DepthQuasiNorm(kit.Claim[Setting]):
         if self.sets % GROUP:
             raise kit.UserError(f"sets must be a multiple of {GROUP}, got {self.sets}; try 80")
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         rng = kit.numpy_generator(jax.random.fold_in(key, 0))
         x = rng.standard_normal((TRIES * self.seeds, self.n, self.dimension))
         y = rng.standard_normal((TRIES * self.seeds, self.n))
@@ -231,17 +230,15 @@ class DepthQuasiNorm(kit.Claim[Setting]):
         inputs, labels = map(np.asarray, draw_sets(jax.random.split(key, self.sets)))
         return Setting(x[chosen], y[chosen], inputs, labels, share)
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         # more equations than unknowns have no interpolant, unless by accident: there is nothing to choose from
         rank = min((int(np.linalg.matrix_rank(x)) for x in setting.x), default=0)
-        return [
-            kit.assume(
-                "regression problems with slack", len(setting.y), "==", self.seeds, "raise --slack"
-            ),
-            kit.assume("smallest rank of X", rank, ">=", self.n, "choose --n at most --dimension"),
-        ]
+        yield kit.assume(
+            "regression problems with slack", len(setting.y), "==", self.seeds, "raise --slack"
+        )
+        yield kit.assume("smallest rank of X", rank, ">=", self.n, "choose --n at most --dimension")
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         order = [2 / depth for depth in DEPTHS]
         return kit.law(
             beta=(
@@ -257,20 +254,18 @@ class DepthQuasiNorm(kit.Claim[Setting]):
             ),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         return follow_all(setting, DEPTHS, self.alphas, self.horizons)
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
-        return [
-            kit.assume(
-                "largest risk", observed["risk"].max(), "<=", 1e-12, "start at larger scales"
-            ),
-            kit.assume(
-                "flows that arrived", observed["arrived"].mean(), "==", 1, "lower --horizons"
-            ),
-        ]
+    def run_conditions(self, observed):
+        yield kit.assume(
+            "largest risk", observed["risk"].max(), "<=", 1e-12, "start at larger scales"
+        )
+        yield kit.assume(
+            "flows that arrived", observed["arrived"].mean(), "==", 1, "lower --horizons"
+        )
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return distances from ℓ1 on the squared loss, and missing margins, slopes and KKT residuals on the others."""
         end = seen.weights.isel(reading=-1)
         slope = slope_on_support(end, seen.pull, "feature")
@@ -281,115 +276,98 @@ class DepthQuasiNorm(kit.Claim[Setting]):
             "residual": kkt_residual(law.order, end, seen.pull, seen.off_margin, "feature"),
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.agrees(
-                "program_distance",
-                _distance(seen.beta, law.beta),
-                1e-4,  # a hundred times the integrator's tolerance a step: some sets amplify it by seventeen
-                label="squared loss: distance to the program at every α",
-            ),
-            kit.share(
-                "l1_distance",
-                1.0,
-                seen.to_l1.isel(scale=-1) <= CLOSE,
-                0.4,  # sixteen of sixteen leave 0.26 open, and one that is late 0.09 more
-                over="depth",
-                label="squared loss: share of problems within 0.01 of the ℓ1 interpolant at the least α",
-            ),
-            kit.share(
-                "kkt",
-                1.0,
-                seen.residual <= STATIONARY,
-                0.2,  # forty-eight of forty-eight leave 0.11 open, and one that is late 0.04 more
-                over="depth",
-                label="exponential loss: share of sets with a KKT residual of at most 0.1",
-            ),
-            kit.share(
-                "minimum",
-                1.0,
-                seen.missing <= NEAR,
-                0.2,  # as above
-                over="depth",
-                label="exponential loss: share of sets within 0.05 of the margin of a local minimum",
-            ),
-            kit.follows(
-                "margin_exponent",
-                law.order - 1,
-                seen.slope,
-                0.08,  # half of 1/6, the least distance between orders of two depths
-                over="depth",
-                absolute=True,
-                label="exponent 2/L − 1 of |Σ q y x| in |β| on the support",
-                note="an identity once the direction rests, on any loss",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.agrees(
+            "program_distance",
+            _distance(seen.beta, law.beta),
+            1e-4,  # a hundred times the integrator's tolerance a step: some sets amplify it by seventeen
+            label="squared loss: distance to the program at every α",
+        )
+        yield kit.share(
+            "l1_distance",
+            1.0,
+            seen.to_l1.isel(scale=-1) <= CLOSE,
+            0.4,  # sixteen of sixteen leave 0.26 open, and one that is late 0.09 more
+            over="depth",
+            label="squared loss: share of problems within 0.01 of the ℓ1 interpolant at the least α",
+        )
+        yield kit.share(
+            "kkt",
+            1.0,
+            seen.residual <= STATIONARY,
+            0.2,  # forty-eight of forty-eight leave 0.11 open, and one that is late 0.04 more
+            over="depth",
+            label="exponential loss: share of sets with a KKT residual of at most 0.1",
+        )
+        yield kit.share(
+            "minimum",
+            1.0,
+            seen.missing <= NEAR,
+            0.2,  # as above
+            over="depth",
+            label="exponential loss: share of sets within 0.05 of the margin of a local minimum",
+        )
+        yield kit.follows(
+            "margin_exponent",
+            law.order - 1,
+            seen.slope,
+            0.08,  # half of 1/6, the least distance between orders of two depths
+            over="depth",
+            absolute=True,
+            label="exponent 2/L − 1 of |Σ q y x| in |β| on the support",
+            note="an identity once the direction rests, on any loss",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         problems = _pairs(setting.x, setting.y)
         sets = _pairs(setting.inputs, setting.labels)
         of_beta = law.l1.dims
         sparsest = [quasi_norm_interpolation(x, y, 2 / 3) for x, y in problems]
-        return [
+        yield kit.rival(
+            "ℓ_{2/3} on the squared loss", "margins do", l1=(of_beta, np.array(sparsest))
+        )
+        yield kit.rival(
+            "ℓ2 on the squared loss",
+            "large starts do",
+            l1=(of_beta, np.array([np.linalg.lstsq(x, y)[0] for x, y in problems])),
+        )
+        yield kit.rival(
+            "the program of α^L/2",
+            "with this factor ½ the scale of the potential is printed elsewhere",
+            id="half_scale",
+            beta=(law.beta.dims, interpolants(problems, DEPTHS, self.alphas, 0.5)),
+        )
+        yield kit.rival(
+            "ℓ_{2/(L + 1)}", "the inputs could count as a layer", order=2 / (law.depth + 1)
+        )
+        yield kit.rival(
+            "ℓ_{1/2} at three layers, ℓ_{2/3} at four",
+            "the depths 3 and 4 are mistaken for each other",
+            order=("depth", [1.0, 1 / 2, 2 / 3]),
+        )
+        yield from (
             kit.rival(
-                "quasi_norm_squared",
-                "margins do",
-                label="ℓ_{2/3} on the squared loss",
-                l1=(of_beta, np.array(sparsest)),
-            ),
-            kit.rival(
-                "l2_squared",
-                "large starts do",
-                label="ℓ2 on the squared loss",
-                l1=(of_beta, np.array([np.linalg.lstsq(x, y)[0] for x, y in problems])),
-            ),
-            kit.rival(
-                "half_scale",
-                "with this factor ½ the scale of the potential is printed elsewhere",
-                label="the program of α^L/2",
-                beta=(law.beta.dims, interpolants(problems, DEPTHS, self.alphas, 0.5)),
-            ),
-            kit.rival(
-                "next_depth",
-                "the inputs could count as a layer",
-                label="ℓ_{2/(L + 1)}",
-                order=2 / (law.depth + 1),
-            ),
-            kit.rival(
-                "swapped",
-                "the depths 3 and 4 are mistaken for each other",
-                label="ℓ_{1/2} at three layers, ℓ_{2/3} at four",
-                order=("depth", [1.0, 1 / 2, 2 / 3]),
-            ),
-            *(
-                kit.rival(
-                    f"{norm}_margin",
-                    why,
-                    label=f"{norm} margin at every depth",
-                    order=("depth", [order] * len(DEPTHS)),
-                    minima=_directions(law.minima, sets, norm),
-                )
-                for norm, order, why in (
-                    ("l1", 1.0, "it is so on the squared loss"),
-                    ("l2", 2.0, "the function is linear"),
-                )
-            ),
-        ]
+                f"{norm} margin at every depth",
+                why,
+                id=f"{norm}_margin",
+                order=("depth", [order] * len(DEPTHS)),
+                minima=_directions(law.minima, sets, norm),
+            )
+            for norm, order, why in (
+                ("l1", 1.0, "it is so on the squared loss"),
+                ("l2", 2.0, "the function is linear"),
+            )
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            *other_worlds(seen),
-            kit.control(
-                "large_starts",
-                "they are far from ℓ1",
-                label="starts of 0.3 on the squared loss",
-                beta=seen.beta.isel(scale=0, drop=True),
-            ),
-        ]
+    def controls(self, seen):
+        yield from other_worlds(seen)
+        yield kit.control(
+            "starts of 0.3 on the squared loss",
+            "they are far from ℓ1",
+            beta=seen.beta.isel(scale=0, drop=True),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         return panels_of_depths(self.alphas, law, seen)
 
 

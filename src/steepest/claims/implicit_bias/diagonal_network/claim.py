@@ -4,10 +4,7 @@ Gradient flow on the squared loss of β = θ₊² − θ₋², started at θ± =
 explicit convex function Q_α. It tends to the ℓ1 norm as α → 0 and to the ℓ2 norm with weights 1/θ₀² as α → ∞.
 """
 
-from collections.abc import Mapping
-
 import numpy as np
-import xarray
 
 from steepest import kit
 from steepest.claims.implicit_bias.diagonal_network.experiment import (
@@ -110,20 +107,20 @@ class DiagonalNetwork(kit.Claim[Setting]):
     out_of_scope = {"n": 30}
     point = DiagonalPoint
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {"alpha": self.alphas, "unknown": tuple(range(1, self.dimension + 1))}
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         return DiagonalPoint.of(self).setting(key)
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         rank = np.linalg.matrix_rank(np.asarray(setting.x)).min()
-        return [enough_unknowns(rank, self.n)]
+        yield enough_unknowns(rank, self.n)
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         return predict_ends(setting, self.alphas)
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         beta, risk, steps = DiagonalPoint.of(self).ends(setting, key, np.array(self.alphas))
         return kit.seen(
             beta=("seed alpha unknown", beta),
@@ -131,10 +128,10 @@ class DiagonalNetwork(kit.Claim[Setting]):
             steps=("seed alpha", steps, "steps"),
         )
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
-        return [flow_has_ended(observed["risk"])]
+    def run_conditions(self, observed):
+        yield flow_has_ended(observed["risk"])
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return the relative distances of the ends to the program's solution and to both limits."""
         norm = lambda array: np.sqrt((array**2).sum("unknown"))
         distance = lambda end: norm(seen.beta - end) / norm(end)
@@ -144,41 +141,39 @@ class DiagonalNetwork(kit.Claim[Setting]):
             "to_weighted": distance(law["weighted"]),
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         least = abs(law.sparse).sum("unknown")
         excess = abs(seen.beta).sum("unknown").isel(alpha=0, drop=True) / least - 1
         norms = np.log(abs(seen.beta).sum("unknown").isel(alpha=slice(3)))
         below = ", ".join(f"{alpha:g}" for alpha in self.alphas[:3])
-        return [
-            kit.agrees(
-                "program",
-                seen.to_program,
-                # relative 1e-6 a step, over 500 steps; problems with |z| ≈ 1 multiply errors of the multipliers
-                RESOLVED,
-                label="distance to the program at every α",
-            ),
-            kit.agrees(
-                "sparse_norm",
-                abs(excess),
-                float(law.room.max()) + RESOLVED,
-                label=f"‖β‖₁ / the least − 1, α = {self.alphas[0]:g}; an entropy over log 1/α² bounds it",
-            ),
-            kit.at_least(
-                "sparse_order",
-                -RESOLVED,
-                norms.diff("alpha").min("alpha"),
-                each=True,
-                label=f"growth of log ‖β‖₁ between α = {below}, the least of them",
-            ),
-            kit.agrees(
-                "weighted",
-                seen.to_weighted.isel(alpha=-1),
-                RESOLVED,
-                label=f"distance to weighted ℓ2, α = {self.alphas[-1]:g}",
-            ),
-        ]
+        yield kit.agrees(
+            "program",
+            seen.to_program,
+            # relative 1e-6 a step, over 500 steps; problems with |z| ≈ 1 multiply errors of the multipliers
+            RESOLVED,
+            label="distance to the program at every α",
+        )
+        yield kit.agrees(
+            "sparse_norm",
+            abs(excess),
+            float(law.room.max()) + RESOLVED,
+            label=f"‖β‖₁ / the least − 1, α = {self.alphas[0]:g}; an entropy over log 1/α² bounds it",
+        )
+        yield kit.at_least(
+            "sparse_order",
+            -RESOLVED,
+            norms.diff("alpha").min("alpha"),
+            each=True,
+            label=f"growth of log ‖β‖₁ between α = {below}, the least of them",
+        )
+        yield kit.agrees(
+            "weighted",
+            seen.to_weighted.isel(alpha=-1),
+            RESOLVED,
+            label=f"distance to weighted ℓ2, α = {self.alphas[-1]:g}",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         problems = list(zip(*map(np.asarray, setting), strict=True))
         halved = [
             [
@@ -193,60 +188,48 @@ class DiagonalNetwork(kit.Claim[Setting]):
             shape * min_norm_interpolation(x * shape, y, "l1").beta for x, y, shape in problems
         ]
         everywhere = lambda end: end.broadcast_like(law.beta).transpose(*law.beta.dims)
-        return [
-            kit.rival(
-                "half_scale",
-                "it is what lemma 3 prints, f = α²θ₀² sinh",
-                label="the program with α²θ₀²/2",
-                beta=("seed alpha unknown", np.array(halved)),
-            ),
-            kit.rival(
-                "weighted_l1",
-                "the ℓ2 end has weights too, and so has the ℓ1 end of three layers",
-                label="ℓ1 with weights 1/θ₀ at small scale",
-                sparse=("seed unknown", np.array(shaped)),
-            ),
-            kit.rival(
-                "plain_l2",
-                "the shape of the start might not matter",
-                label="ℓ2 without weights at large scale",
-                weighted=("seed unknown", np.array(plain)),
-            ),
-            kit.rival(
-                "ends_swapped",
-                "large weights are said to be sparse",
-                label="ℓ1 when large, weighted ℓ2 when small",
-                sparse=law["weighted"],
-                weighted=law.sparse,
-            ),
-            kit.rival(
-                "weighted_everywhere",
-                "it is the limit of large scale, the kernel regime",
-                label="weighted ℓ2 at every scale",
-                beta=everywhere(law["weighted"]),
-            ),
-            kit.rival(
-                "sparse_everywhere",
-                "it is the limit of small scale, the rich regime",
-                label="ℓ1 at every scale",
-                beta=everywhere(law.sparse),
-            ),
-        ]
+        yield kit.rival(
+            "the program with α²θ₀²/2",
+            "it is what lemma 3 prints, f = α²θ₀² sinh",
+            id="half_scale",
+            beta=("seed alpha unknown", np.array(halved)),
+        )
+        yield kit.rival(
+            "ℓ1 with weights 1/θ₀ at small scale",
+            "the ℓ2 end has weights too, and so has the ℓ1 end of three layers",
+            sparse=("seed unknown", np.array(shaped)),
+        )
+        yield kit.rival(
+            "ℓ2 without weights at large scale",
+            "the shape of the start might not matter",
+            weighted=("seed unknown", np.array(plain)),
+        )
+        yield kit.rival(
+            "ℓ1 when large, weighted ℓ2 when small",
+            "large weights are said to be sparse",
+            sparse=law["weighted"],
+            weighted=law.sparse,
+        )
+        yield kit.rival(
+            "weighted ℓ2 at every scale",
+            "it is the limit of large scale, the kernel regime",
+            beta=everywhere(law["weighted"]),
+        )
+        yield kit.rival(
+            "ℓ1 at every scale",
+            "it is the limit of small scale, the rich regime",
+            beta=everywhere(law.sparse),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         turned = seen.beta.isel(alpha=slice(None, None, -1)).values
-        return [
-            kit.control(
-                "other_start",
-                "the scale of the start decides",
-                label="the largest start for the smallest one, and so on",
-                beta=(seen.beta.dims, turned),
-            ),
-        ]
+        yield kit.control(
+            "the largest start for the smallest one, and so on",
+            "the scale of the start decides",
+            beta=(seen.beta.dims, turned),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         alphas = np.array(self.alphas)
         unknowns = np.arange(self.dimension)
         ends = [
@@ -259,22 +242,20 @@ class DiagonalNetwork(kit.Claim[Setting]):
             )
             for i in (0, len(alphas) - 1)
         ]
-        return (
-            kit.panel(
-                "From the ℓ1 to the ℓ2 solution",
-                "α",
-                "relative distance",
-                kit.observed_curve(alphas, seen.to_sparse.values, "to ℓ1"),
-                kit.observed_curve(alphas, seen.to_weighted.values, "to weighted ℓ2", shade=1.0),
-                log="xy",
-            ),
-            kit.panel(
-                "The flow ends at the program's solution",
-                "α",
-                "relative distance",
-                kit.observed_curve(alphas, seen.to_program.values, "to argmin Q"),
-                kit.rival_curve(alphas, 0 * alphas + RESOLVED, "margin"),
-                log="xy",
-            ),
-            *ends,
+        yield kit.panel(
+            "From the ℓ1 to the ℓ2 solution",
+            "α",
+            "relative distance",
+            kit.observed_curve(alphas, seen.to_sparse.values, "to ℓ1"),
+            kit.observed_curve(alphas, seen.to_weighted.values, "to weighted ℓ2", shade=1.0),
+            log="xy",
         )
+        yield kit.panel(
+            "The flow ends at the program's solution",
+            "α",
+            "relative distance",
+            kit.observed_curve(alphas, seen.to_program.values, "to argmin Q"),
+            kit.rival_curve(alphas, 0 * alphas + RESOLVED, "margin"),
+            log="xy",
+        )
+        yield from ends

@@ -1,6 +1,5 @@
 """One point of the diagonal network: where the flow ends, from one scale of its start."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -12,7 +11,7 @@ from jaxtyping import Float
 
 from steepest import kit
 from steepest.dynamics import flow
-from steepest.kit.points import Arrays, agreement, equal
+from steepest.kit.points import agreement, equal
 from steepest.measurement.quantities import relative_distance
 from steepest.nn.data import sparse_regression
 from steepest.nn.losses import mean_risk, squared
@@ -55,7 +54,7 @@ class DiagonalPoint(kit.Point):
         "geometric mean over the regression problems.",
     )
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         return jax.jit(self.draw)(key)
 
     def draw(self, key: kit.Key) -> Setting:
@@ -66,10 +65,10 @@ class DiagonalPoint(kit.Point):
         normal = jax.random.normal(for_shape, (self.seeds, self.dimension))
         return Setting(x, y, jnp.exp(self.shape_spread * normal))
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         return predict_ends(setting, (self.alphas,))
 
-    def observe(self, setting: Setting, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         beta, risk, _ = self.ends(setting, key, jnp.array([self.alphas]))
         return {"beta": beta, "risk": risk, "rank": jax.vmap(jnp.linalg.matrix_rank)(setting.x)}
 
@@ -107,10 +106,11 @@ class DiagonalPoint(kit.Point):
 
         return run(setting, alphas)
 
-    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
-        return [enough_unknowns(observed["rank"].min(), self.n), flow_has_ended(observed["risk"])]
+    def run_conditions(self, observed):
+        yield enough_unknowns(observed["rank"].min(), self.n)
+        yield flow_has_ended(observed["risk"])
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
+    def judge(self, predicted, observed):
         beta = observed["beta"][:, 0]
         program = predicted["beta"][:, 0]
         distance = relative_distance(beta, program)
@@ -124,7 +124,8 @@ class DiagonalPoint(kit.Point):
             checks.append(paired(f"log_{end}_distance", f"log₁₀ distance to {norm}", *logs[end]))
         label = "log₁₀ of distance to ℓ1 / distance to weighted ℓ2"
         ratio = np.subtract(logs["sparse"], logs["weighted"])
-        return [*checks, paired("log_ratio", label, *ratio)]
+        yield from checks
+        yield paired("log_ratio", label, *ratio)
 
 
 def enough_unknowns(rank: float, n: int) -> kit.Hypothesis:

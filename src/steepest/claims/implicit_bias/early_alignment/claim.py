@@ -12,8 +12,6 @@ With biases, weights of a constant coordinate c, neurons turn to the sums of the
 the other class. Beyond that c they turn to the shortest of all x_± − Σ α_j x_j over the other class, 0 ≤ α_j ≤ 1.
 """
 
-from collections.abc import Mapping
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -199,7 +197,7 @@ class EarlyAlignment(kit.Claim[Setting]):
         """Return which of the two examples stands at each of the n places, shape ``(n,)``."""
         return np.arange(self.n) % 2
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {
             "class": CLASSES,
             "unknown": tuple(range(self.dimension)),
@@ -211,7 +209,7 @@ class EarlyAlignment(kit.Claim[Setting]):
             "late": tuple(np.exp(self.log_times[self.late])),
         }
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         x, y, start, pairs = jax.tree.map(np.asarray, kit.compiled(self.draw)(key))
         rng = kit.numpy_generator(key)
         width = self.dimension + 1
@@ -233,38 +231,36 @@ class EarlyAlignment(kit.Claim[Setting]):
         pairs = jnp.stack([jnp.broadcast_to(axes[0], second.shape), second], 1)
         return x, y, jax.vmap(init)(kit.keys(for_start, self.seeds)), pairs
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         mu = kit.compiled(jax.vmap(orthogonal_separability))(setting.x, setting.y)
         # tan(angle/2) shrinks like exp(−Ct), so by √ε over the window
         turn = np.sqrt(self.scales[0])
-        return [
-            kit.assume(
-                "μ of the data", np.min(mu), ">", 0, "the data are not orthogonally separable"
-            ),
-            kit.assume(
-                "shrinkage √ε of the angles in the window",
-                turn,
-                "<=",
-                0.01,
-                "choose a smaller first scale",
-            ),
-            kit.assume(
-                "least μ of two examples / 2√ε",
-                self.least_mu / (2 * turn),
-                ">",
-                1,
-                "raise --least_mu, or choose a smaller first scale",
-            ),
-            kit.assume(
-                "fewest neurons that see one of two examples",
-                int(one_sided(setting).sum(1).min()),
-                ">=",
-                1,
-                "raise --width",
-            ),
-        ]
+        yield kit.assume(
+            "μ of the data", np.min(mu), ">", 0, "the data are not orthogonally separable"
+        )
+        yield kit.assume(
+            "shrinkage √ε of the angles in the window",
+            turn,
+            "<=",
+            0.01,
+            "choose a smaller first scale",
+        )
+        yield kit.assume(
+            "least μ of two examples / 2√ε",
+            self.least_mu / (2 * turn),
+            ">",
+            1,
+            "raise --least_mu, or choose a smaller first scale",
+        )
+        yield kit.assume(
+            "fewest neurons that see one of two examples",
+            int(one_sided(setting).sum(1).min()),
+            ">=",
+            1,
+            "raise --width",
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         x = setting.x
         y = setting.y
         sums = np.stack([(x * (y == sign)[..., None]).sum(1) for sign in (1, -1)], 1)
@@ -287,7 +283,7 @@ class EarlyAlignment(kit.Claim[Setting]):
             wait=("mu", mean_of(selection_times(setting, self.copies), waiting)),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         readings = self.log_times
         over_seeds = flows(two_layer(self.dimension, self.width))
         scales = np.array(self.scales)
@@ -317,7 +313,7 @@ class EarlyAlignment(kit.Claim[Setting]):
             wait=("mu", mean_of(meeting(times, toward), waiting)),
         )
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return what neurons are at the window's end, the rates at which they turn and grow, and when losses fall."""
         seeds = np.arange(self.seeds)
         time = np.expm1(self.log_times)
@@ -372,26 +368,24 @@ class EarlyAlignment(kit.Claim[Setting]):
         place = np.searchsorted(self.log_times, np.log1p(time), side="right") - 1
         return place.clip(1, self.readings - 2)
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            *self.judge_window(law, seen),
-            kit.follows(
-                "selection",
-                law.wait,
-                seen.wait,
-                # exact as ε → 0; meetings are read to 0.01 where a neuron's time is 0.3
-                0.01,
-                label="two examples: time until neurons see both",
-            ),
-            kit.power(
-                "late_exponent",
-                law.late_risk,
-                seen.late_risk,
-                0.02,  # the next term is of order 1/log² t = 0.003
-                over="late",
-                label="risk against time in the end",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield from self.judge_window(law, seen)
+        yield kit.follows(
+            "selection",
+            law.wait,
+            seen.wait,
+            # exact as ε → 0; meetings are read to 0.01 where a neuron's time is 0.3
+            0.01,
+            label="two examples: time until neurons see both",
+        )
+        yield kit.power(
+            "late_exponent",
+            law.late_risk,
+            seen.late_risk,
+            0.02,  # the next term is of order 1/log² t = 0.003
+            over="late",
+            label="risk against time in the end",
+        )
 
     def judge_window(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
         """Compare how neurons turn, grow and live in the window, and when the loss falls after it."""
@@ -467,42 +461,34 @@ class EarlyAlignment(kit.Claim[Setting]):
             ),
         ]
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
-        return [
-            *rivals_of_window(setting, law),
-            *other_waits(law),
-            *other_bordered(setting, CONSTANTS),
-        ]
+    def rivals(self, setting, law):
+        yield from rivals_of_window(setting, law)
+        yield from other_waits(law)
+        yield from other_bordered(setting, CONSTANTS)
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         last = self.readings - 1
         places = np.minimum(np.arange(self.readings) + round(LATER * self.readings), last)
         places[0] = 0  # norms are compared with those of the start
-        return [
-            kit.control(
-                "late",
-                "after the fall of the loss the network turns to its margin",
-                label="the neurons much later",
-                weights=(seen.weights.dims, seen.weights.values[:, places]),
-                feature_size=(seen.feature_size.dims, seen.feature_size.values[:, places]),
-            ),
-            kit.control(
-                "other_scales",
-                "the smaller the start, the later the fall",
-                label="the losses of each start for those of the next larger one",
-                log_risk=(seen.log_risk.dims, np.roll(seen.log_risk.values, -1, 1)),
-            ),
-            kit.control(
-                "other_constants",
-                "the larger the constant, the more products are positive",
-                label="the neurons of each constant for those of the next larger one",
-                wider=(seen.wider.dims, np.roll(seen.wider.values, -1, 1)),
-                wider_alive=(seen.wider_alive.dims, np.roll(seen.wider_alive.values, -1, 1)),
-            ),
-        ]
+        yield kit.control(
+            "the neurons much later",
+            "after the fall of the loss the network turns to its margin",
+            id="late",
+            weights=(seen.weights.dims, seen.weights.values[:, places]),
+            feature_size=(seen.feature_size.dims, seen.feature_size.values[:, places]),
+        )
+        yield kit.control(
+            "the losses of each start for those of the next larger one",
+            "the smaller the start, the later the fall",
+            log_risk=(seen.log_risk.dims, np.roll(seen.log_risk.values, -1, 1)),
+        )
+        yield kit.control(
+            "the neurons of each constant for those of the next larger one",
+            "the larger the constant, the more products are positive",
+            wider=(seen.wider.dims, np.roll(seen.wider.values, -1, 1)),
+            wider_alive=(seen.wider_alive.dims, np.roll(seen.wider_alive.values, -1, 1)),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         window = float(self.window(law)[0])
         return panels_of_alignment(self.scales, self.log_times, window, law, seen)

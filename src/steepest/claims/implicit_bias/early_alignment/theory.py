@@ -61,55 +61,43 @@ def rivals_of_window(setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
     longest = xarray.DataArray(np.linalg.norm(setting.x, axis=-1).max(1), dims="seed")
     return [
         kit.rival(
-            "norms",
+            "log ‖w‖² rises at the rate C",
             "norms, and not their squares, grow like exp(Ct)",
-            label="log ‖w‖² rises at the rate C",
             growing=law.growing / 2,
         ),
         kit.rival(
-            "longest_example",
+            "C = max‖x_i‖",
             "it is the constant of the source",
-            label="C = max‖x_i‖",
             turning=law.turning * 0 + longest,
             growing=2 * (law.growing * 0 + longest),
             delay=law.delay * law.turning.max("class") / longest,
         ),
         kit.rival(
-            "larger_sum",
+            "both classes turn at the larger rate",
             "it is the constant of the window",
-            label="both classes turn at the larger rate",
             turning=law.turning.max("class"),
         ),
         kit.rival(
-            "early_fall",
+            "the fall comes at the window's end",
             "norms are then still of order √ε",
-            label="the fall comes at the window's end",
             delay=law.delay / 2,
         ),
         kit.rival(
-            "maximal_margin",
+            "neurons turn to the maximal margin",
             "that is where linear classifiers end",
-            label="neurons turn to the maximal margin",
             target=("seed class unknown", [(w, -w) for w in best]),
         ),
         kit.rival(
-            "collapse",
+            "all features of a class become equal",
             "alignment is called a proof of neural collapse",
-            label="all features of a class become equal",
             length=xarray.ones_like(law.length),
         ),
         kit.rival(
-            "mixed_die",
+            "neurons that start on both classes die",
             "the other class pulls them off all examples, as those die that it holds alone",
-            label="neurons that start on both classes die",
             alive=pure.sum() / on_own.sum(),
         ),
-        kit.rival(
-            "one_over_t",
-            "it is what the source says",
-            label="the risk falls like 1/t",
-            late_risk=1 / law.late,
-        ),
+        kit.rival("the risk falls like 1/t", "it is what the source says", late_risk=1 / law.late),
     ]
 
 
@@ -121,21 +109,18 @@ def other_waits(law: xarray.Dataset) -> list[kit.Rival]:
     power = lambda order: (mus[-1] / mus) ** order * logarithm[-1] / logarithm
     return [
         kit.rival(
-            "selection_root",
+            "neurons see both after a time ∝ 1/√μ",
             "the bound of the paper",
-            label="neurons see both after a time ∝ 1/√μ",
             wait=law.wait * power(0.5),
         ),
         kit.rival(
-            "selection_inverse",
+            "neurons see both after a time ∝ 1/μ",
             "the bound of the talk",
-            label="neurons see both after a time ∝ 1/μ",
             wait=law.wait * power(1.0),
         ),
         kit.rival(
-            "selection_sum",
+            "the pull of both examples from the start",
             "it is the rate C of the window",
-            label="the pull of both examples from the start",
             wait=law.wait * 0.5 / np.sqrt((1 + mus) / 2),
         ),
     ]
@@ -178,21 +163,18 @@ def other_bordered(setting: Setting, constants: Sequence[float]) -> list[kit.Riv
     flat = np.concatenate([sums[..., :-1], share], -1)
     return [
         kit.rival(
-            "homogeneous",
+            "the sums of the classes, whatever the constant",
             "biases are weights of a constant",
-            label="the sums of the classes, whatever the constant",
             wider_target=(dims, sums),
         ),
         kit.rival(
-            "one_constant",
+            "(x_±, c) in place of (x_±, n_± c)",
             "one coordinate of a neuron is its bias",
-            label="(x_±, c) in place of (x_±, n_± c)",
             wider_target=(dims, flat / np.linalg.norm(flat, axis=-1, keepdims=True)),
         ),
         kit.rival(
-            "whole_pull",
+            "x_+ − x_−",
             "all examples that a neuron could see pull at it",
-            label="x_+ − x_−",
             wider_target=(dims, bordered_targets(setting, constants, (1.0 - 1e-9, 1.0))),
         ),
     ]

@@ -5,14 +5,12 @@ then the penalty λ C(f) on functions, a convex problem. What the minimum is, is
 which is not convex, finds it is what the experiment tests.
 """
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-import xarray
 
 from steepest import kit
 from steepest.dynamics import descend
@@ -137,20 +135,16 @@ class FunctionSpaceNorm(kit.Claim[Setting]):
     )
     shared = {
         "steepest.programs._functions.relu_cost": "theory prices the program's function with it, the experiment what "
-        "was found; both are compared with ½‖weights‖², which needs no such formula",
+        "was found; both are compared with ½‖weights‖², which needs no such formula"
     }
     tiny = {"penalties": (1e-2, 3e-2), "n": 4, "width": 20, "steps": 500, "seeds": 3}
     full = {"n": 10, "noise": 0.005, "width": 1000, "steps": 60_000, "seeds": 8}
     out_of_scope = {"width": 2}
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
-        return {
-            "family": FAMILIES,
-            "penalty": self.penalties,
-            "example": tuple(range(self.n)),
-        }
+    def axes(self):
+        return {"family": FAMILIES, "penalty": self.penalties, "example": tuple(range(self.n))}
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         return Setting(*(np.asarray(part) for part in kit.compiled(self.draw)(key)))
 
     def draw(self, key: kit.Key) -> Setting:
@@ -167,30 +161,28 @@ class FunctionSpaceNorm(kit.Claim[Setting]):
             jnp.stack([bent, self.slope * x + self.noise * jax.random.normal(for_noise, x.shape)]),
         )
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         apart = float(np.diff(setting.x, axis=1).min()) if self.n > 1 else 0.0
         bent, both = terms(setting.x, setting.y[1])
         least = (both / np.maximum(bent, 1e-12)).min()
-        return [
-            kit.assume("examples", self.n, ">=", 2, "raise --n"),
-            kit.assume("least distance of two inputs", apart, ">", 1e-6, "choose a smaller --n"),
-            kit.assume(
-                "ramp: |f'(−∞) + f'(+∞)| over ∫|f''| of the chords",
-                least,
-                ">",
-                1,
-                "lower --noise or raise --slope",
-            ),
-            kit.assume(
-                "neurons",
-                self.width,
-                ">=",
-                self.n + 2,
-                "raise --width: the least cost needs a neuron a knot",
-            ),
-        ]
+        yield kit.assume("examples", self.n, ">=", 2, "raise --n")
+        yield kit.assume("least distance of two inputs", apart, ">", 1e-6, "choose a smaller --n")
+        yield kit.assume(
+            "ramp: |f'(−∞) + f'(+∞)| over ∫|f''| of the chords",
+            least,
+            ">",
+            1,
+            "lower --noise or raise --slope",
+        )
+        yield kit.assume(
+            "neurons",
+            self.width,
+            ">=",
+            self.n + 2,
+            "raise --width: the least cost needs a neuron a knot",
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         programs = [
             [
                 [least_cost_function(x, y, penalty) for penalty in self.penalties]
@@ -208,7 +200,7 @@ class FunctionSpaceNorm(kit.Claim[Setting]):
             values=(f"{dims} example", take("values")),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         net, objective, values = self.trained(setting, key)
         dims = "family seed penalty"
         flat = [leaf.reshape(-1, self.width) for leaf in (net.w, net.b, net.v)]
@@ -258,50 +250,48 @@ class FunctionSpaceNorm(kit.Claim[Setting]):
         t = jax.random.uniform(for_t, (self.width,), minval=-2.0, maxval=2.0)
         return Net(w, -w * t, size * jax.random.normal(for_v, (self.width,)), jnp.zeros(()))
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         over = "family penalty"
-        return [
-            kit.follows(
-                "cost",
-                law.cost + FLOOR,
-                seen.cost + FLOOR,
-                # an objective that is 1e-6 too high leaves 2e-3 to the values, and so up to 0.04 to the slopes' changes
-                0.05,
-                over=over,
-                each=True,
-                label=f"½‖weights‖² over the least cost, {FLOOR:g} added to both",
-            ),
-            kit.follows(
-                "objective",
-                law.objective,
-                seen.objective,
-                (1 - 1e-6, 1.02),
-                over=over,
-                each=True,
-                label="objective over the program's, which is the least",
-            ),
-            kit.follows(
-                "values",
-                law["values"],
-                seen["values"],
-                0.03,
-                over=over,
-                absolute=True,
-                each=True,
-                label="fitted values, off the program's",
-            ),
-            kit.follows(
-                "function_cost",
-                seen.function + FLOOR,
-                seen.cost + FLOOR,
-                0.01,
-                over=over,
-                each=True,
-                label=f"½‖weights‖² over the cost of the function found, {FLOOR:g} added to both",
-            ),
-        ]
+        yield kit.follows(
+            "cost",
+            law.cost + FLOOR,
+            seen.cost + FLOOR,
+            # an objective that is 1e-6 too high leaves 2e-3 to the values, and so up to 0.04 to the slopes' changes
+            0.05,
+            over=over,
+            each=True,
+            label=f"½‖weights‖² over the least cost, {FLOOR:g} added to both",
+        )
+        yield kit.follows(
+            "objective",
+            law.objective,
+            seen.objective,
+            (1 - 1e-6, 1.02),
+            over=over,
+            each=True,
+            label="objective over the program's, which is the least",
+        )
+        yield kit.follows(
+            "values",
+            law["values"],
+            seen["values"],
+            0.03,
+            over=over,
+            absolute=True,
+            each=True,
+            label="fitted values, off the program's",
+        )
+        yield kit.follows(
+            "function_cost",
+            seen.function + FLOOR,
+            seen.cost + FLOOR,
+            0.01,
+            over=over,
+            each=True,
+            label=f"½‖weights‖² over the cost of the function found, {FLOOR:g} added to both",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         values = law["values"].values
         bent, both = terms(setting.x[None, :, None], values)
         dims = law.cost.dims
@@ -321,41 +311,35 @@ class FunctionSpaceNorm(kit.Claim[Setting]):
             ("spline", "∫ of a cubic spline's |f''|", spline, "kernels find cubic splines"),
         ]
         interpolant = kit.rival(
-            "interpolant",
+            "the fit passes through the targets",
             "weak decay is said to select among interpolants only",
-            label="the fit passes through the targets",
             values=(law["values"].dims, targets),
         )
         return [interpolant] + [
             kit.rival(
-                id, why, label=f"C(f) = {name}", cost=(dims, cost), objective=(dims, price(cost))
+                f"C(f) = {name}", why, id=id, cost=(dims, cost), objective=(dims, price(cost))
             )
             for id, name, cost, why in other_costs
         ]
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         swapped = lambda array: (array.dims, array.values[::-1])
-        return [
-            kit.control(
-                "unbalanced",
-                "the function is the same, its weights are not the least",
-                label=f"the same functions with w times {UNBALANCED:g} and v over {UNBALANCED:g}",
-                cost=seen.unbalanced_cost,
-                objective=seen.unbalanced_objective,
-            ),
-            kit.control(
-                "other_family",
-                "the targets decide",
-                label="networks of the other family's targets",
-                cost=swapped(seen.cost),
-                objective=swapped(seen.objective),
-                values=swapped(seen["values"]),
-            ),
-        ]
+        yield kit.control(
+            f"the same functions with w times {UNBALANCED:g} and v over {UNBALANCED:g}",
+            "the function is the same, its weights are not the least",
+            id="unbalanced",
+            cost=seen.unbalanced_cost,
+            objective=seen.unbalanced_objective,
+        )
+        yield kit.control(
+            "networks of the other family's targets",
+            "the targets decide",
+            cost=swapped(seen.cost),
+            objective=swapped(seen.objective),
+            values=swapped(seen["values"]),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         penalties = np.array(self.penalties)
         x = seen.x[0]
         costs = []
@@ -382,7 +366,8 @@ class FunctionSpaceNorm(kit.Claim[Setting]):
                     kit.observed_curve(x, seen["values"][i, 0, -1], "network", kind="points"),
                 )
             )
-        return (*costs, *fits)
+        yield from costs
+        yield from fits
 
 
 def terms(x: Values, values: Values) -> tuple[Values, Values]:

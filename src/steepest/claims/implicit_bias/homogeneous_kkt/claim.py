@@ -8,7 +8,6 @@ paid for in margin: (d log margin)/(d log ‖θ‖) is at least L tan² of the a
 distance of θ from the cone of gradients is no more than that angle allows.
 """
 
-from collections.abc import Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -219,7 +218,7 @@ class HomogeneousKkt(kit.Claim[Setting]):
         late = np.geomspace(self.steps / 90, self.steps, READINGS - 10)
         return np.round(np.concatenate([early, late])).astype(int)
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         falls = self.marks * self.step
         moments = falls[list(MOMENTS)]
         return {
@@ -234,26 +233,24 @@ class HomogeneousKkt(kit.Claim[Setting]):
         net = two_layer(64, self.width, scale=self.scale, power=power)
         return Network(net.init, lambda params, x: net.apply(params, x) + self.offset, net.name)
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         for_data, for_starts = jax.random.split(key)
         data = signs(balanced(digits((3, 8)), self.each, for_data))
         starts = kit.compiled(jax.vmap(self.network(1.0).init))(kit.keys(for_starts, self.seeds))
         return Setting(data.x, data.y, starts)
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         departures = kit.compiled(self.departures)(setting.starts, setting.x)
-        return [
-            kit.assume(
-                "departure from homogeneity", max(departures), "<=", 1e-10, "set --offset to 0"
-            ),
-            kit.assume(
-                "size of the start, scale √(width/horizon), about",
-                self.scale * np.sqrt(self.width / self.horizon),
-                "<=",
-                0.03,
-                "the start is not forgotten at this horizon; raise --horizon or lower --scale",
-            ),
-        ]
+        yield kit.assume(
+            "departure from homogeneity", max(departures), "<=", 1e-10, "set --offset to 0"
+        )
+        yield kit.assume(
+            "size of the start, scale √(width/horizon), about",
+            self.scale * np.sqrt(self.width / self.horizon),
+            "<=",
+            0.03,
+            "the start is not forgotten at this horizon; raise --horizon or lower --scale",
+        )
 
     def departures(self, starts: Neurons, x: jax.Array) -> list[jax.Array]:
         """Return how far f(2θ)/2^L is from f(θ), relative to the largest output, one an activation."""
@@ -266,7 +263,7 @@ class HomogeneousKkt(kit.Claim[Setting]):
             departures.append(distance / jnp.abs(plain).max())
         return departures
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         late = np.array(self.axes()["late"])
         return kit.law(
             degree=float(DEGREE),
@@ -277,7 +274,7 @@ class HomogeneousKkt(kit.Claim[Setting]):
             weight_limit=2 * self.each / (np.e * self.horizon),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         fine, coarse = self.follow_all(setting)
         residuals = {
             f"{name}{suffix}": ("power seed moment", values)
@@ -405,14 +402,12 @@ class HomogeneousKkt(kit.Claim[Setting]):
         blocks[np.arange(len(image)), neuron] = gain[:, None] * x[image]
         return Kinks(image, jump)
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         least = observed["least"][..., MOMENTS[0]].min()
         longer = "a start lingers before it fits; raise --horizon or --width"
-        return [
-            kit.assume("least margin at the first moment that is compared", least, ">", 0, longer)
-        ]
+        yield kit.assume("least margin at the first moment that is compared", least, ">", 0, longer)
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return drops of the smoothed margin, late residuals and norms, and distances over what margins gained."""
         degree = float(law.degree)
         sizes = seen.size.isel(reading=list(MOMENTS)).rename(reading="moment")
@@ -437,7 +432,7 @@ class HomogeneousKkt(kit.Claim[Setting]):
             ),
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         grown = [
             kit.power(
                 f"size_{i}",
@@ -450,140 +445,120 @@ class HomogeneousKkt(kit.Claim[Setting]):
             )
             for i, name in enumerate(self.names)
         ]
-        return [
-            kit.agrees(
-                "margin_drop",
-                seen.smoothed_drop,
-                1e-6,
-                label="largest relative drop of the smoothed margin between readings",
-            ),
-            kit.agrees(
-                "every_step",
-                seen.lost / self.allowed,
-                1.0,
-                label="largest drop in any step, over what a step across a kink may cost",
-            ),
-            kit.at_most(
-                "kkt_distance",
-                law.gained,
-                seen.over_gained,
-                over="power window",
-                each=True,
-                label="mean square distance to stationarity, over what the margin gained",
-            ),
-            kit.power(
-                "stationarity_exponent",
-                law.distance,
-                seen.distances,
-                # the interval takes 0.03, and what is left of faster terms at log 1/R = 3000 as much
-                0.1,
-                over="late",
-                label="relu²: exponent of the distance to stationarity in log(1/R)",
-            ),
-            kit.power(
-                "complementarity_exponent",
-                law.weight,
-                seen.weights,
-                # images just off the margin keep multipliers for long: of some starts the exponent is −0.7 here
-                0.3,
-                over="late",
-                label="relu²: exponent of the weight off the margin in log(1/R)",
-            ),
-            *grown,
-            kit.at_most(
-                "complementarity",
-                law.weight_limit,
-                seen.weights.isel(late=-1, drop=True),
-                label="relu²: weight off the margin at the end",
-            ),
-        ]
+        yield kit.agrees(
+            "margin_drop",
+            seen.smoothed_drop,
+            1e-6,
+            label="largest relative drop of the smoothed margin between readings",
+        )
+        yield kit.agrees(
+            "every_step",
+            seen.lost / self.allowed,
+            1.0,
+            label="largest drop in any step, over what a step across a kink may cost",
+        )
+        yield kit.at_most(
+            "kkt_distance",
+            law.gained,
+            seen.over_gained,
+            over="power window",
+            each=True,
+            label="mean square distance to stationarity, over what the margin gained",
+        )
+        yield kit.power(
+            "stationarity_exponent",
+            law.distance,
+            seen.distances,
+            # the interval takes 0.03, and what is left of faster terms at log 1/R = 3000 as much
+            0.1,
+            over="late",
+            label="relu²: exponent of the distance to stationarity in log(1/R)",
+        )
+        yield kit.power(
+            "complementarity_exponent",
+            law.weight,
+            seen.weights,
+            # images just off the margin keep multipliers for long: of some starts the exponent is −0.7 here
+            0.3,
+            over="late",
+            label="relu²: exponent of the weight off the margin in log(1/R)",
+        )
+        yield from grown
+        yield kit.at_most(
+            "complementarity",
+            law.weight_limit,
+            seen.weights.isel(late=-1, drop=True),
+            label="relu²: weight off the margin at the end",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
-        return [
-            kit.rival(
-                "degree",
-                "biases would raise the degree",
-                label="one degree more",
-                degree=DEGREE + 1.0,
-                distance=law.distance ** (DEGREE / (DEGREE + 1)),
-            ),
-            kit.rival(
-                "one_layer",
-                "one layer of weights is of degree one",
-                label="one degree less",
-                degree=DEGREE - 1.0,
-            ),
-            kit.rival(
-                "degree_twice",
-                "the degree stands in the velocity and in the margin",
-                label="distances are paid for by 1/L² of the margin's gain",
-                gained=1 / DEGREE,
-            ),
-            kit.rival(
-                "no_approach",
-                "the problem is not convex, and weights could settle anywhere",
-                label="no approach",
-                distance=law.distance**0.0,
-                weight=law.weight**0.0,
-            ),
-            kit.rival(
-                "one_rate",
-                "both are residuals of one problem, and the weight's bound is 1/log(1/R)",
-                label="the distance falls like the weight",
-                distance=law.weight,
-            ),
-            kit.rival(
-                "root_rate",
-                "it is how fast the start is forgotten",
-                label="the weight falls like the distance",
-                weight=law.distance,
-            ),
-        ]
+    def rivals(self, setting, law):
+        yield kit.rival(
+            "one degree more",
+            "biases would raise the degree",
+            degree=DEGREE + 1.0,
+            distance=law.distance ** (DEGREE / (DEGREE + 1)),
+        )
+        yield kit.rival(
+            "one degree less", "one layer of weights is of degree one", degree=DEGREE - 1.0
+        )
+        yield kit.rival(
+            "distances are paid for by 1/L² of the margin's gain",
+            "the degree stands in the velocity and in the margin",
+            gained=1 / DEGREE,
+        )
+        yield kit.rival(
+            "no approach",
+            "the problem is not convex, and weights could settle anywhere",
+            distance=law.distance**0.0,
+            weight=law.weight**0.0,
+        )
+        yield kit.rival(
+            "the distance falls like the weight",
+            "both are residuals of one problem, and the weight's bound is 1/log(1/R)",
+            distance=law.weight,
+        )
+        yield kit.rival(
+            "the weight falls like the distance",
+            "it is how fast the start is forgotten",
+            weight=law.distance,
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         swapped = lambda suffix: {
             name: seen[f"{name}{suffix}"] for name in ("stationarity", "complementarity")
         }
-        return [
-            kit.control(
-                "early",
-                "they fit, and that is all: their direction has not come to the limit",
-                label="the networks at the first reading that is compared",
-                stationarity=seen.stationarity.isel(moment=0, drop=True),
-                complementarity=seen.complementarity.isel(moment=0, drop=True),
-                size=seen.size.isel(reading=MOMENTS[0], drop=True),
-            ),
-            kit.control(
-                "one_side",
-                "where weights slide along a kink neither side is the flow's",
-                label="gradients of one side of the kinks",
-                **swapped("_one_side"),
-            ),
-            kit.control(
-                "other_pairs",
-                "they are not at a kink, and more multipliers alone do not help",
-                label="as many other pairs of neurons and images",
-                **swapped("_others"),
-            ),
-            kit.control(
-                "plain_margin",
-                "it has no theorem, and the least of the margins may lose while others gain",
-                label="the plain margin",
-                lost=seen.plain_lost,
-            ),
-            kit.control(
-                "long_steps",
-                "the theorem is about the flow",
-                label=f"steps {COARSER} times as long",
-                lost=seen.coarse_lost,
-                log_sum=seen.coarse_log_sum,
-                size=seen.coarse_size,
-            ),
-        ]
+        yield kit.control(
+            "the networks at the first reading that is compared",
+            "they fit, and that is all: their direction has not come to the limit",
+            stationarity=seen.stationarity.isel(moment=0, drop=True),
+            complementarity=seen.complementarity.isel(moment=0, drop=True),
+            size=seen.size.isel(reading=MOMENTS[0], drop=True),
+        )
+        yield kit.control(
+            "gradients of one side of the kinks",
+            "where weights slide along a kink neither side is the flow's",
+            **swapped("_one_side"),
+        )
+        yield kit.control(
+            "as many other pairs of neurons and images",
+            "they are not at a kink, and more multipliers alone do not help",
+            **swapped("_others"),
+        )
+        yield kit.control(
+            "the plain margin",
+            "it has no theorem, and the least of the margins may lose while others gain",
+            lost=seen.plain_lost,
+        )
+        yield kit.control(
+            f"steps {COARSER} times as long",
+            "the theorem is about the flow",
+            id="long_steps",
+            lost=seen.coarse_lost,
+            log_sum=seen.coarse_log_sum,
+            size=seen.coarse_size,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         fall = seen.reading.values
         at = seen.moment.values
         smoothed = (-seen.log_sum / seen.size**DEGREE).values
@@ -596,39 +571,37 @@ class HomogeneousKkt(kit.Claim[Setting]):
         ]
         slope = lambda array, power: array[-1, :, 0].mean().item() * (at / at[0]) ** power
         one_side = seen.stationarity_one_side[0].mean("seed").values
-        return (
-            kit.panel(
-                "The smoothed margin never falls",
-                "fall of log R",
-                "margin / ‖θ‖²",
-                *curves(smoothed[..., fits], fall[fits]),
-                kit.context_curve(fall[fits], plain[0][:, fits].mean(0), "plain margin, ReLU"),
-                log="x",
-            ),
-            kit.panel(
-                "Divided by ‖θ‖³ instead of ‖θ‖² it falls",
-                "fall of log R",
-                "log(1/Σexp(−u)) / ‖θ‖³",
-                kit.rival_curve(fall[fits], (smoothed / seen.size.values)[0][:, fits]),
-                log="xy",
-            ),
-            kit.panel(
-                "Distance of θ from the cone of gradients",
-                "fall of log R",
-                "relative distance",
-                *curves(seen.stationarity.values, at),
-                kit.context_curve(at, one_side, "ReLU, one side"),
-                kit.predicted_curve(at, slope(seen.stationarity, -1 / DEGREE), "slope −1/2"),
-                log="xy",
-            ),
-            kit.panel(
-                "Weight on examples off the margin",
-                "fall of log R",
-                "relative weight",
-                *curves(seen.complementarity.values, at),
-                kit.predicted_curve(at, slope(seen.complementarity, -1.0), "slope −1"),
-                log="xy",
-            ),
+        yield kit.panel(
+            "The smoothed margin never falls",
+            "fall of log R",
+            "margin / ‖θ‖²",
+            *curves(smoothed[..., fits], fall[fits]),
+            kit.context_curve(fall[fits], plain[0][:, fits].mean(0), "plain margin, ReLU"),
+            log="x",
+        )
+        yield kit.panel(
+            "Divided by ‖θ‖³ instead of ‖θ‖² it falls",
+            "fall of log R",
+            "log(1/Σexp(−u)) / ‖θ‖³",
+            kit.rival_curve(fall[fits], (smoothed / seen.size.values)[0][:, fits]),
+            log="xy",
+        )
+        yield kit.panel(
+            "Distance of θ from the cone of gradients",
+            "fall of log R",
+            "relative distance",
+            *curves(seen.stationarity.values, at),
+            kit.context_curve(at, one_side, "ReLU, one side"),
+            kit.predicted_curve(at, slope(seen.stationarity, -1 / DEGREE), "slope −1/2"),
+            log="xy",
+        )
+        yield kit.panel(
+            "Weight on examples off the margin",
+            "fall of log R",
+            "relative weight",
+            *curves(seen.complementarity.values, at),
+            kit.predicted_curve(at, slope(seen.complementarity, -1.0), "slope −1"),
+            log="xy",
         )
 
 

@@ -6,14 +6,12 @@ distribution at the one of maximum entropy, and mirror descent with potential ψ
 steps. Steepest descent in other norms has no such law: where it ends depends on its steps.
 """
 
-from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import xarray
 
 from steepest import kit
 from steepest.claims.implicit_bias.least_squares_min_norm.experiment import NORMS, Setting, ends
@@ -100,13 +98,13 @@ class LeastSquaresMinNorm(kit.Claim[Setting]):
         ),
     )
     shared = {
-        "steepest.programs._potentials.Potential.check": "it says whether a start lies in the potential's domain",
+        "steepest.programs._potentials.Potential.check": "it says whether a start lies in the potential's domain"
     }
     tiny = {"n": 2, "dimension": 5, "steps": 5000, "seeds": 3}
     full = {"n": 20, "dimension": 40, "seeds": 20, "steps": 200_000}
     out_of_scope = {"n": 25}
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {
             "law": LAWS,
             "norm": NORMS,
@@ -114,7 +112,7 @@ class LeastSquaresMinNorm(kit.Claim[Setting]):
             "unknown": tuple(range(self.dimension)),
         }
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         return Setting(*(np.asarray(part) for part in kit.compiled(self.draw)(key)))
 
     def draw(self, key: kit.Key) -> Setting:
@@ -134,13 +132,13 @@ class LeastSquaresMinNorm(kit.Claim[Setting]):
         starts = [self.spread * start] * 3 + [center]
         return Setting(x, jnp.stack([y, y, y, on_simplex], 1), jnp.stack(starts, 1))
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         least = np.linalg.matrix_rank(setting.x).min()
         freedom = self.dimension - self.n
-        return [
-            kit.assume("smallest rank of X", least, ">=", self.n, "choose --n at most --dimension"),
-            kit.assume("unknowns − equations", freedom, ">", 0, "choose --dimension above --n"),
-        ]
+        yield kit.assume(
+            "smallest rank of X", least, ">=", self.n, "choose --n at most --dimension"
+        )
+        yield kit.assume("unknowns − equations", freedom, ">", 0, "choose --dimension above --n")
 
     @cached_property
     def potentials(self) -> tuple[Potential, ...]:
@@ -152,7 +150,7 @@ class LeastSquaresMinNorm(kit.Claim[Setting]):
             simplex_entropy(),
         )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         programs = [
             [
                 bregman_interpolation(x, y, psi, w)
@@ -166,7 +164,7 @@ class LeastSquaresMinNorm(kit.Claim[Setting]):
             apart=("norm", np.full(len(NORMS), 1e-2)),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         multiples = np.array([1.0, self.shorter])
         smooth = np.array(
             [self._smoothness(x, y, start) for x, y, start in zip(*setting, strict=True)]
@@ -194,13 +192,13 @@ class LeastSquaresMinNorm(kit.Claim[Setting]):
         hypentropy = top * np.hypot(reach, 2 * self.scale)
         return [top, top / (self.order - 1), hypentropy, bent.max(), bent.max(), bent.sum()]
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         largest = observed["residual"].max()
-        return [
-            kit.assume("largest relative residual at the end", largest, "<=", 1e-8, "raise --steps")
-        ]
+        yield kit.assume(
+            "largest relative residual at the end", largest, "<=", 1e-8, "raise --steps"
+        )
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return distances to the programs, and between the limits of steepest descent at both steps."""
         size = lambda array: np.sqrt((array**2).sum("unknown"))
         gradient = law.limit.sel(law="gradient", drop=True)
@@ -212,33 +210,31 @@ class LeastSquaresMinNorm(kit.Claim[Setting]):
             "apart": size(shorter - longer) / size(longer),
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.agrees(
-                "nearest",
-                seen.away,
-                RESOLVED,
-                label="mirror descent, four potentials and two steps: distance to the program",
-            ),
-            kit.agrees(
-                "sgd_distance",
-                seen.drawn,
-                RESOLVED,
-                label="SGD, one example a step: distance to the program of gradient descent",
-            ),
-            kit.at_least(
-                "steepest",
-                np.log10(law.apart),
-                np.log10(np.maximum(seen.apart, 1e-16)),
-                label="steepest descent: log₁₀ of the distance between two steps' limits",
-            ),
-            kit.idle(
-                kit.agrees("solved", law.residual, 1e-9, label="residual of the programs"),
-                "it is the solver's own",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.agrees(
+            "nearest",
+            seen.away,
+            RESOLVED,
+            label="mirror descent, four potentials and two steps: distance to the program",
+        )
+        yield kit.agrees(
+            "sgd_distance",
+            seen.drawn,
+            RESOLVED,
+            label="SGD, one example a step: distance to the program of gradient descent",
+        )
+        yield kit.at_least(
+            "steepest",
+            np.log10(law.apart),
+            np.log10(np.maximum(seen.apart, 1e-16)),
+            label="steepest descent: log₁₀ of the distance between two steps' limits",
+        )
+        yield kit.idle(
+            kit.agrees("solved", law.residual, 1e-9, label="residual of the programs"),
+            "it is the solver's own",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         ones = np.ones((1, self.dimension))
         nearest: dict[str, list[list[Values]]] = {"l1": [], "l2": []}
         least = []
@@ -255,54 +251,43 @@ class LeastSquaresMinNorm(kit.Claim[Setting]):
                 ]
             )
         dims = law.limit.dims
-        return [
-            kit.rival(
-                "l1_nearest",
-                "sparsity is what exponentiated gradient is praised for",
-                label="ℓ1-nearest, whatever the potential",
-                limit=(dims, nearest["l1"]),
-            ),
-            kit.rival(
-                "l2_nearest",
-                "it is the law of gradient descent",
-                label="ℓ2-nearest, whatever the potential",
-                limit=(dims, nearest["l2"]),
-            ),
-            kit.rival(
-                "least_potential",
-                "it is what the notes say",
-                label="least potential, whatever the start",
-                limit=(dims, least),
-            ),
-        ]
+        yield kit.rival(
+            "ℓ1-nearest, whatever the potential",
+            "sparsity is what exponentiated gradient is praised for",
+            limit=(dims, nearest["l1"]),
+        )
+        yield kit.rival(
+            "ℓ2-nearest, whatever the potential",
+            "it is the law of gradient descent",
+            limit=(dims, nearest["l2"]),
+        )
+        yield kit.rival(
+            "least potential, whatever the start",
+            "it is what the notes say",
+            id="least_potential",
+            limit=(dims, least),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         lawful = seen.limit.isel(law=slice(len(NORMS))).values
         coordinates = seen.steepest.sel(norm="l1", drop=True)
-        return [
-            kit.control(
-                "other_potential",
-                "the potential decides",
-                label="where descent in another potential ends",
-                limit=seen.limit.roll(law=1, roll_coords=False),
-            ),
-            kit.control(
-                "one_coordinate",
-                "its steps leave the row space of X",
-                label="single coordinates in place of single examples",
-                examples=coordinates,
-            ),
-            kit.control(
-                "mirror_descents",
-                "their limit does not depend on the step",
-                label="gradient descent and the p-norm's mirror descent in place of steepest descent",
-                steepest=(seen.steepest.dims, lawful),
-            ),
-        ]
+        yield kit.control(
+            "where descent in another potential ends",
+            "the potential decides",
+            limit=seen.limit.roll(law=1, roll_coords=False),
+        )
+        yield kit.control(
+            "single coordinates in place of single examples",
+            "its steps leave the row space of X",
+            examples=coordinates,
+        )
+        yield kit.control(
+            "gradient descent and the p-norm's mirror descent in place of steepest descent",
+            "their limit does not depend on the step",
+            steepest=(seen.steepest.dims, lawful),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         unknowns = np.arange(self.dimension)
         seeds = np.arange(self.seeds)
         away = seen.away.max("step")
@@ -328,18 +313,16 @@ class LeastSquaresMinNorm(kit.Claim[Setting]):
             )
             for name in LAWS
         ]
-        return (
-            kit.panel(
-                "Two steps: mirror descent has one limit, steepest descent two",
-                "problem",
-                "relative distance",
-                *of_laws,
-                *of_norms,
-                kit.predicted_curve(seeds, 0 * seeds + RESOLVED, "margin"),
-                log="y",
-            ),
-            *limits,
+        yield kit.panel(
+            "Two steps: mirror descent has one limit, steepest descent two",
+            "problem",
+            "relative distance",
+            *of_laws,
+            *of_norms,
+            kit.predicted_curve(seeds, 0 * seeds + RESOLVED, "margin"),
+            log="y",
         )
+        yield from limits
 
 
 def _nearest(x: Values, y: Values, start: Values, norm: str) -> Values:

@@ -6,8 +6,6 @@ smallest ‖β̂‖ in ℓ_{2/L} with all margins at least one. Two layers have 
 margin in ℓ1. It is run for two and three layers.
 """
 
-from collections.abc import Mapping
-
 import jax
 import numpy as np
 import xarray
@@ -124,10 +122,10 @@ class LinearConvolution(kit.Claim[Setting]):
     full = {"sets": 200}
     out_of_scope = {"n": 60, "flipped": 0.3}
 
-    def axes(self) -> dict[str, tuple]:
+    def axes(self):
         return {"depth": DEPTHS, "unknown": tuple(f"β{i}" for i in range(self.dimension))}
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         for_data, for_rest = jax.random.split(key)
 
         def draw(key: kit.Key) -> tuple[jax.Array, jax.Array]:
@@ -149,31 +147,29 @@ class LinearConvolution(kit.Claim[Setting]):
         starts[0, :, 0] = np.fft.irfft(transform / abs(transform), self.dimension)
         return starts * np.array(self.scales)[:, None, None, None]
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         separable = sum(_separates(x, y) for x, y in zip(setting.x, setting.y, strict=True))
-        return [
-            kit.assume("sets that are separable", separable, "==", self.sets, "choose --flipped 0")
-        ]
+        yield kit.assume(
+            "sets that are separable", separable, "==", self.sets, "choose --flipped 0"
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         programs = [fourier_margin(x, y) for x, y in zip(setting.x, setting.y, strict=True)]
         return kit.law(
             order=("depth", [2 / depth for depth in DEPTHS]),
             margin=("draw", [program.margin for program in programs]),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         return follow_all(setting, DEPTHS, self.horizons)
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         arrived = observed["arrived"].mean()
-        return [
-            kit.assume(
-                "share of flows that reached their horizon", arrived, "==", 1, "lower --horizons"
-            )
-        ]
+        yield kit.assume(
+            "share of flows that reached their horizon", arrived, "==", 1, "lower --horizons"
+        )
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return spectra, slopes and KKT residuals of every set, and the margin of two layers over the largest."""
         end = _spectrum(seen.weights.isel(reading=-1))
         pull = _spectrum(seen.pull)
@@ -186,64 +182,51 @@ class LinearConvolution(kit.Claim[Setting]):
             "margin_ratio": two.least / size / law.margin,
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.share(
-                "kkt",
-                1.0,
-                seen.residual <= STATIONARY,
-                0.3,  # forty of forty leave 0.11 open, and every one that is late 0.04 more
-                over="depth",
-                label="share of sets with a KKT residual of at most 0.1",
-            ),
-            kit.share(
-                "margin",
-                1.0,
-                abs(1 - seen.margin_ratio.isel(reading=-1)) <= NEAR,
-                0.3,  # as above
-                label="two layers: share of sets within 0.05 of the largest margin in ℓ1 of the spectrum",
-            ),
-            kit.share(
-                "spectral_exponent",
-                1.0,
-                _told_from_neighbours(seen.slope, law.order),
-                0.3,
-                over="depth",
-                label="share of sets whose exponent of |F(Σ q y x)| in |β̂| is nearest to 2/L − 1",
-                note="an identity once the direction rests, on any loss; sets of one frequency count as near",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.share(
+            "kkt",
+            1.0,
+            seen.residual <= STATIONARY,
+            0.3,  # forty of forty leave 0.11 open, and every one that is late 0.04 more
+            over="depth",
+            label="share of sets with a KKT residual of at most 0.1",
+        )
+        yield kit.share(
+            "margin",
+            1.0,
+            abs(1 - seen.margin_ratio.isel(reading=-1)) <= NEAR,
+            0.3,  # as above
+            label="two layers: share of sets within 0.05 of the largest margin in ℓ1 of the spectrum",
+        )
+        yield kit.share(
+            "spectral_exponent",
+            1.0,
+            _told_from_neighbours(seen.slope, law.order),
+            0.3,
+            over="depth",
+            label="share of sets whose exponent of |F(Σ q y x)| in |β̂| is nearest to 2/L − 1",
+            note="an identity once the direction rests, on any loss; sets of one frequency count as near",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         sets = list(zip(setting.x, setting.y, strict=True))
         orders = lambda *values: ("depth", np.array(values))
-        return [
-            kit.rival(
-                "l1_everywhere",
-                "it is so for two layers",
-                label="ℓ1 at every depth",
-                order=orders(1.0, 1.0),
-            ),
-            kit.rival(
-                "next_depth",
-                "the inputs' transform could count as a layer",
-                label="ℓ_{2/(L + 1)} at L layers",
-                order=2 / (law.depth + 1),
-            ),
-            kit.rival(
-                "l2_margin",
-                "fully connected layers tend to it",
-                label="the ℓ2 margin",
-                margin=("draw", [_spectral_margin(x, y) for x, y in sets]),
-            ),
-        ]
+        yield kit.rival("ℓ1 at every depth", "it is so for two layers", order=orders(1.0, 1.0))
+        yield kit.rival(
+            "ℓ_{2/(L + 1)} at L layers",
+            "the inputs' transform could count as a layer",
+            order=2 / (law.depth + 1),
+        )
+        yield kit.rival(
+            "the ℓ2 margin",
+            "fully connected layers tend to it",
+            margin=("draw", [_spectral_margin(x, y) for x, y in sets]),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         return other_worlds(seen)
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         return panels_of_depths(law, seen)
 
 

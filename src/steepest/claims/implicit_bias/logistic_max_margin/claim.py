@@ -5,7 +5,6 @@ while the direction w/‖w‖ tends to the hard-margin separator at the slow rat
 reaches margins that no plain number of steps does.
 """
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -125,7 +124,7 @@ class LogisticMaxMargin(kit.Claim[Setting]):
     full = {"seeds": 30}
     out_of_scope = {"flipped": 0.2}
 
-    def axes(self) -> dict[str, tuple]:
+    def axes(self):
         return {
             "log_time": self.log_times,
             "later": self.log_times[1:],
@@ -138,7 +137,7 @@ class LogisticMaxMargin(kit.Claim[Setting]):
         if len(self.log_times) < 3 or any(np.diff(self.log_times) <= 0):
             raise kit.UserError("log_times must be three or more, and rise; try 2000 4000 8000")
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         drawn = draw_sets(
             key, CANDIDATES * self.seeds, self.n, self.dimension, self.margin, self.flipped
         )
@@ -147,21 +146,19 @@ class LogisticMaxMargin(kit.Claim[Setting]):
         real = hard_margin(np.asarray(drawn.real.x), np.asarray(drawn.real.y))
         return Setting(Sets(drawn.x[chosen], drawn.y[chosen], drawn.real), [*programs, real])
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         real = setting.programs[-1]
         margin = real.margin if real.separable else 0.0
-        return [
-            kit.assume(
-                "synthetic sets that are separable, with no example near the margin",
-                len(setting.programs) - 1,
-                ">=",
-                self.seeds,
-                "such flows have a finite limit, or need later --log_times",
-            ),
-            kit.assume("maximal margin of breast cancer", margin, ">", 0, "it has no separator"),
-        ]
+        yield kit.assume(
+            "synthetic sets that are separable, with no example near the margin",
+            len(setting.programs) - 1,
+            ">=",
+            self.seeds,
+            "such flows have a finite limit, or need later --log_times",
+        )
+        yield kit.assume("maximal margin of breast cancer", margin, ">", 0, "it has no separator")
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         *synthetic, real = setting.programs
         margins = np.array([program.margin for program in synthetic])
         log_times = np.array(self.log_times)
@@ -176,20 +173,18 @@ class LogisticMaxMargin(kit.Claim[Setting]):
             real_constant=1.0,
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         return kit.seen(
             **synthetic_flows(setting.sets, self.horizon, self.log_times),
             **real_flow(setting.sets, self.real_horizon),
         )
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         reached = float(observed["reached"].min())
         advice = "raise --horizon, or read earlier"
-        return [
-            kit.assume("log t that flows reach", reached, ">=", max(self.log_times), advice),
-        ]
+        yield kit.assume("log t that flows reach", reached, ">=", max(self.log_times), advice)
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return what has changed since the first reading, and how far directions are from the predicted ones."""
         norm = np.sqrt((seen.weights**2).sum("unknown"))
         off = seen.weights / norm - law.direction
@@ -200,57 +195,52 @@ class LogisticMaxMargin(kit.Claim[Setting]):
             "real_turn": np.sqrt(((seen.real_direction - law.real_direction) ** 2).sum()),
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "growth",
-                law.growth,
-                seen.growth,
-                0.005,  # what is left is of order 1/log² t; the rest is the integrator's
-                over="later",
-                each=True,
-                label="growth of ‖w‖ since the first reading",
-            ),
-            kit.follows(
-                "fall",
-                law.fall,
-                seen.fall,
-                0.005,
-                over="later",
-                each=True,
-                label="fall of log R since the first reading",
-            ),
-            kit.power(
-                "gap_exponent",
-                law.gap,
-                seen.gap,
-                0.02,
-                over="log_time",
-                label="direction gap against log t",
-            ),
-            kit.follows(
-                "real_margin",
-                xarray.ones_like(law.real_margin),
-                seen.real_margin / law.real_margin,
-                (0.99, 1 + 1e-6),  # no margin exceeds the largest
-                label="breast cancer: margin / γ̂",
-            ),
-            kit.agrees(
-                "real_direction",
-                seen.real_turn,
-                0.01,
-                label="breast cancer: distance of directions",
-            ),
-            kit.follows(
-                "real_constant",
-                law.real_constant,
-                seen.real_time_times_risk * law.real_margin**2,
-                0.01,
-                label="breast cancer: t R γ̂²",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "growth",
+            law.growth,
+            seen.growth,
+            0.005,  # what is left is of order 1/log² t; the rest is the integrator's
+            over="later",
+            each=True,
+            label="growth of ‖w‖ since the first reading",
+        )
+        yield kit.follows(
+            "fall",
+            law.fall,
+            seen.fall,
+            0.005,
+            over="later",
+            each=True,
+            label="fall of log R since the first reading",
+        )
+        yield kit.power(
+            "gap_exponent",
+            law.gap,
+            seen.gap,
+            0.02,
+            over="log_time",
+            label="direction gap against log t",
+        )
+        yield kit.follows(
+            "real_margin",
+            xarray.ones_like(law.real_margin),
+            seen.real_margin / law.real_margin,
+            (0.99, 1 + 1e-6),  # no margin exceeds the largest
+            label="breast cancer: margin / γ̂",
+        )
+        yield kit.agrees(
+            "real_direction", seen.real_turn, 0.01, label="breast cancer: distance of directions"
+        )
+        yield kit.follows(
+            "real_constant",
+            law.real_constant,
+            seen.real_time_times_risk * law.real_margin**2,
+            0.01,
+            label="breast cancer: t R γ̂²",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         pairs = _pairs(setting.sets)
         sparse = [unit(hard_margin(x, y, norm="l1").direction) for x, y in pairs]
         least = [(y * (x @ w)).min() for (x, y), w in zip(pairs, sparse, strict=True)]
@@ -259,75 +249,55 @@ class LogisticMaxMargin(kit.Claim[Setting]):
         margins = xarray.DataArray(
             [program.margin for program in setting.programs[:-1]], dims="seed"
         )
-        return [
-            kit.rival(
-                "l1_everywhere",
-                "it is the law of coordinate descent, also for rates",
-                label="the ℓ1 margin in place of γ̂",
-                growth=law.growth * margins / xarray.DataArray(least[:-1], dims="seed"),
-                direction=("seed unknown", sparse[:-1]),
-                real_margin=least[-1],
-                real_direction=("feature", sparse[-1]),
-            ),
-            kit.rival(
-                "squared_margin",
-                "the risk has this constant",
-                label="‖w‖ ~ log t/γ̂²",
-                growth=law.growth / margins,
-            ),
-            kit.rival(
-                "two_layers",
-                "two layers have 1/(t log t), whose exponent at log t = 20 it is",
-                label="the risk falls like t^−1.05",
-                fall=1.05 * law.fall,
-            ),
-            kit.rival(
-                "log_log",
-                "log log t/log t is printed for degenerate support vectors; in exponents it is near",
-                label="the gap falls like (log t)^−1.05",
-                gap=law.gap**1.05,
-            ),
-            kit.rival(
-                "one_margin",
-                "the multipliers' sum is mistaken for 1/γ̂",
-                label="R ~ 1/(γ̂ t)",
-                real_constant=law.real_margin,
-            ),
-            kit.rival(
-                "l1_margin",
-                "it is what coordinate descent finds",
-                label="ℓ1 margin direction",
-                real_direction=("feature", sparse[-1]),
-            ),
-            kit.rival(
-                "means",
-                "it is where the flow starts to go",
-                label="difference of class means",
-                real_direction=("feature", unit(means)),
-            ),
-        ]
+        yield kit.rival(
+            "the ℓ1 margin in place of γ̂",
+            "it is the law of coordinate descent, also for rates",
+            growth=law.growth * margins / xarray.DataArray(least[:-1], dims="seed"),
+            direction=("seed unknown", sparse[:-1]),
+            real_margin=least[-1],
+            real_direction=("feature", sparse[-1]),
+        )
+        yield kit.rival("‖w‖ ~ log t/γ̂²", "the risk has this constant", growth=law.growth / margins)
+        yield kit.rival(
+            "the risk falls like t^−1.05",
+            "two layers have 1/(t log t), whose exponent at log t = 20 it is",
+            fall=1.05 * law.fall,
+        )
+        yield kit.rival(
+            "the gap falls like (log t)^−1.05",
+            "log log t/log t is printed for degenerate support vectors; in exponents it is near",
+            gap=law.gap**1.05,
+        )
+        yield kit.rival(
+            "R ~ 1/(γ̂ t)", "the multipliers' sum is mistaken for 1/γ̂", real_constant=law.real_margin
+        )
+        yield kit.rival(
+            "ℓ1 margin direction",
+            "it is what coordinate descent finds",
+            id="l1_margin",
+            real_direction=("feature", sparse[-1]),
+        )
+        yield kit.rival(
+            "difference of class means",
+            "it is where the flow starts to go",
+            real_direction=("feature", unit(means)),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "other_sets",
-                "another set has another margin",
-                label="each flow judged by the margin of another set",
-                weights=seen.weights.roll(seed=1),
-            ),
-            kit.control(
-                "plain_time",
-                "what is left falls as 1/log t",
-                label="breast cancer at t = 10⁶",
-                real_direction=seen.plain_direction,
-                real_margin=seen.plain_margin,
-                real_time_times_risk=seen.plain_time_times_risk,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "each flow judged by the margin of another set",
+            "another set has another margin",
+            weights=seen.weights.roll(seed=1),
+        )
+        yield kit.control(
+            "breast cancer at t = 10⁶",
+            "what is left falls as 1/log t",
+            real_direction=seen.plain_direction,
+            real_margin=seen.plain_margin,
+            real_time_times_risk=seen.plain_time_times_risk,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         return panels_of_flows(law, seen)
 
 

@@ -5,7 +5,6 @@ a subspace S. In S the flow ends at the finite optimum of the rest; off S it lea
 of the separable part. Separable data are the case S = 0.
 """
 
-from collections.abc import Mapping
 from typing import Annotated
 
 import jax
@@ -105,10 +104,7 @@ class LogisticRay(kit.Claim[Setting]):
             seeds="16 of 20 hold, 4 undecided",
         ),
         kit.Version(
-            4,
-            "24 sets",
-            "one of six sets was bent at four of twenty seeds",
-            seeds="10 of 10 hold",
+            4, "24 sets", "one of six sets was bent at four of twenty seeds", seeds="10 of 10 hold"
         ),
         kit.Version(
             5,
@@ -138,7 +134,7 @@ class LogisticRay(kit.Claim[Setting]):
         part = self.log_times / self.horizon
         return (part >= 3 / 8) & (part <= 5 / 8)
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         times = np.exp(self.log_times)
         return {
             "middle": tuple(times[self.middle]),
@@ -147,7 +143,7 @@ class LogisticRay(kit.Claim[Setting]):
             "pixel": tuple(range(PIXELS)),
         }
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         images = digits()
         parity = np.asarray(images.y).argmax(1) % 2
         x, y = (
@@ -178,33 +174,31 @@ class LogisticRay(kit.Claim[Setting]):
         wrong = off & (jax.random.uniform(for_flips, y.shape) < self.flipped)
         return x @ turn.T, jnp.where(wrong, -y, y)
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         sizes = [split.part.mean() for split in setting.splits]
-        return [
-            kit.assume(
-                "smallest separable part",
-                min(sizes),
-                ">",
-                0,
-                "nothing is separable: all of the limit is finite",
-            ),
-            kit.assume(
-                "largest separable part",
-                max(sizes),
-                "<",
-                1,
-                "all is separable: there is no offset in S",
-            ),
-            kit.assume(
-                "largest error of the dimension of S, of the sets",
-                max(abs(dimension - self.inside) for dimension in setting.inside[:-1]),
-                "==",
-                0,
-                "the rest is separable too; raise --rest",
-            ),
-        ]
+        yield kit.assume(
+            "smallest separable part",
+            min(sizes),
+            ">",
+            0,
+            "nothing is separable: all of the limit is finite",
+        )
+        yield kit.assume(
+            "largest separable part",
+            max(sizes),
+            "<",
+            1,
+            "all is separable: there is no offset in S",
+        )
+        yield kit.assume(
+            "largest error of the dimension of S, of the sets",
+            max(abs(dimension - self.inside) for dimension in setting.inside[:-1]),
+            "==",
+            0,
+            "the rest is separable too; raise --rest",
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         turned = [
             (split.turn.T @ split.offset, split.turn.T @ split.direction / split.margin)
             for split in setting.splits
@@ -222,7 +216,7 @@ class LogisticRay(kit.Claim[Setting]):
             real_velocity=("pixel", rays[-1]),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         of_part = setting.part[..., None]
         worlds = np.concatenate([setting.x, setting.x * of_part, setting.x * ~of_part])
         paths = follow(worlds, np.tile(setting.y, (3, 1)), self.log_times, FINE)
@@ -252,11 +246,11 @@ class LogisticRay(kit.Claim[Setting]):
         x = np.asarray(real.x)[part]
         return follow(x[None], np.asarray(real.y)[part][None], self.log_times, COARSE)
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         arrived = observed["arrived"].mean()
-        return [kit.assume("flows that reached the horizon", arrived, "==", 1, "lower --horizon")]
+        yield kit.assume("flows that reached the horizon", arrived, "==", 1, "lower --horizon")
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return distances to the offsets, velocities' distances to the rays, and what is judged along time."""
         distance = _apart(seen.weights, law.offset, "unknown", seen.in_s)
         moving = seen.weights[:, 0].copy(data=velocity(self.log_times, seen.weights.values))
@@ -273,61 +267,53 @@ class LogisticRay(kit.Claim[Setting]):
             "late_excess": late.assign_coords(late=law.late),
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.agrees(
-                "offset",
-                seen.away.isel(reading=-1),
-                RESOLVED,
-                label="distance to the offset in S, relative",
-            ),
-            kit.power(
-                "approach",
-                law.approach,
-                seen.approach,
-                # An example of margin m over the maximal one adds t^(1 − m), which bends one set by up to 1/(e log t) =
-                # 0.02 times its weight; the interval over the sets takes another 0.02.
-                0.05,
-                over="middle",
-                label="distance to the offset against t",
-            ),
-            kit.agrees(
-                "velocity",
-                seen.turned,
-                # near-support vectors, relative t^(1 − m), still turn it by the order of 1/log t = 0.025
-                0.2,
-                label="velocity dw/d log t: distance to ū/γ, relative",
-            ),
-            kit.follows(
-                "speed",
-                law.speed,
-                seen.speed,
-                0.02,
-                label="velocity along ū/γ over 1/γ",
-            ),
-            kit.follows(
-                "part_risk",
-                law.excess,
-                seen.late_excess,
-                0.05,
-                over="late",
-                label="risk of the part R_P over 1/(γ²t)",
-            ),
-            kit.agrees(
-                "digits_offset",
-                seen.real_away.isel(reading=-1),
-                RESOLVED,
-                label="digits: distance to the offset in S, relative",
-            ),
-            kit.agrees(
-                "digits_velocity",
-                seen.real_turned,
-                0.01,
-                label="digits: velocity, distance to ū/γ, relative",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.agrees(
+            "offset",
+            seen.away.isel(reading=-1),
+            RESOLVED,
+            label="distance to the offset in S, relative",
+        )
+        yield kit.power(
+            "approach",
+            law.approach,
+            seen.approach,
+            # An example of margin m over the maximal one adds t^(1 − m), which bends one set by up to 1/(e log t) =
+            # 0.02 times its weight; the interval over the sets takes another 0.02.
+            0.05,
+            over="middle",
+            label="distance to the offset against t",
+        )
+        yield kit.agrees(
+            "velocity",
+            seen.turned,
+            # near-support vectors, relative t^(1 − m), still turn it by the order of 1/log t = 0.025
+            0.2,
+            label="velocity dw/d log t: distance to ū/γ, relative",
+        )
+        yield kit.follows("speed", law.speed, seen.speed, 0.02, label="velocity along ū/γ over 1/γ")
+        yield kit.follows(
+            "part_risk",
+            law.excess,
+            seen.late_excess,
+            0.05,
+            over="late",
+            label="risk of the part R_P over 1/(γ²t)",
+        )
+        yield kit.agrees(
+            "digits_offset",
+            seen.real_away.isel(reading=-1),
+            RESOLVED,
+            label="digits: distance to the offset in S, relative",
+        )
+        yield kit.agrees(
+            "digits_velocity",
+            seen.real_turned,
+            0.01,
+            label="digits: velocity, distance to ū/γ, relative",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         sets = list(zip(setting.x, setting.y, setting.part, strict=True))
         whole = [hard_margin(x[part], y[part]) for x, y, part in sets]
         margins = np.array([program.margin for program in whole])
@@ -337,51 +323,40 @@ class LogisticRay(kit.Claim[Setting]):
         part = setting.splits[-1].part
         real = hard_margin(x[part], y[part])
         everyone = [_offset_of_all(x, y, self.inside) for x, y, _ in sets]
-        return [
-            kit.rival(
-                "offset_of_all",
-                "it is the minimum in S of the risk that the flow descends",
-                label="the optimum in S of all examples",
-                offset=("seed unknown", everyone),
-                real_offset=("pixel", _offset_of_all(x, y, setting.inside[-1])),
-            ),
-            kit.rival(
-                "own_separator",
-                "it ignores that the ray must not disturb the rest",
-                label="the part's own separator",
-                velocity=("seed unknown", through),
-                excess=("seed late", 1 / np.multiply.outer(margins**2, law.late.values)),
-                real_velocity=("pixel", real.direction / real.margin),
-            ),
-            kit.rival(
-                "strong_convexity",
-                "the risk is 1/t above its infimum, and strongly convex in S",
-                label="the distance in S falls like t^−½",
-                approach=law.approach**0.5,
-            ),
-        ]
+        yield kit.rival(
+            "the optimum in S of all examples",
+            "it is the minimum in S of the risk that the flow descends",
+            offset=("seed unknown", everyone),
+            real_offset=("pixel", _offset_of_all(x, y, setting.inside[-1])),
+        )
+        yield kit.rival(
+            "the part's own separator",
+            "it ignores that the ray must not disturb the rest",
+            velocity=("seed unknown", through),
+            excess=("seed late", 1 / np.multiply.outer(margins**2, law.late.values)),
+            real_velocity=("pixel", real.direction / real.margin),
+        )
+        yield kit.rival(
+            "the distance in S falls like t^−½",
+            "the risk is 1/t above its infimum, and strongly convex in S",
+            approach=law.approach**0.5,
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "part_alone",
-                "nothing holds the ray in its place",
-                label="the flow on the separable part alone",
-                weights=seen.part_weights,
-                excess=seen.part_excess,
-                real_weights=seen.real_part_weights,
-            ),
-            kit.control(
-                "rest_alone",
-                "nothing pulls, and the offset comes like any strongly convex one",
-                label="the flow on the rest alone",
-                weights=seen.rest_weights,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "the flow on the separable part alone",
+            "nothing holds the ray in its place",
+            weights=seen.part_weights,
+            excess=seen.part_excess,
+            real_weights=seen.real_part_weights,
+        )
+        yield kit.control(
+            "the flow on the rest alone",
+            "nothing pulls, and the offset comes like any strongly convex one",
+            weights=seen.rest_weights,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         time = self.log_times
         early = slice(0, 25)
         size = lambda array, dim: (array**2).sum(dim)
@@ -389,38 +364,36 @@ class LogisticRay(kit.Claim[Setting]):
         real_along = (seen.real_weights * law.real_velocity).sum("pixel")
         margins = 1 / (law.excess * law.late).isel(late=0, drop=True)
         part_risk = seen.excess * margins * np.exp(xarray.DataArray(time, dims="reading"))
-        return (
-            kit.panel(
-                "In S the flow ends at the optimum of the rest",
-                "log(1 + t)",
-                "relative distance",
-                kit.observed_curve(time[early], seen.away[:, early], "flow"),
-                kit.rival_curve(time[early], np.exp(-time[early] / 2), "1/√t"),
-                kit.predicted_curve(time[early], np.exp(-time[early]), "1/t"),
-                log="y",
-            ),
-            kit.panel(
-                "Off S it leaves like log t",
-                "log(1 + t)",
-                "γ ⟨w, ū⟩",
-                kit.observed_curve(time, along),
-                kit.predicted_curve(time, time, "log t"),
-            ),
-            kit.panel(
-                "The risk of the part falls like 1/(γ² t)",
-                "log(1 + t)",
-                "t R_P γ²",
-                kit.observed_curve(time, part_risk.transpose("seed", "reading")),
-                kit.predicted_curve(time, 0 * time + 1, "1"),
-            ),
-            kit.panel(
-                "Even against odd digits",
-                "log(1 + t)",
-                "γ ⟨w, ū⟩",
-                kit.observed_curve(time, real_along / size(law.real_velocity, "pixel"), "flow"),
-                kit.predicted_curve(time, time, "log t"),
-                kit.rival_curve(time, 0 * time, "finite optimum"),
-            ),
+        yield kit.panel(
+            "In S the flow ends at the optimum of the rest",
+            "log(1 + t)",
+            "relative distance",
+            kit.observed_curve(time[early], seen.away[:, early], "flow"),
+            kit.rival_curve(time[early], np.exp(-time[early] / 2), "1/√t"),
+            kit.predicted_curve(time[early], np.exp(-time[early]), "1/t"),
+            log="y",
+        )
+        yield kit.panel(
+            "Off S it leaves like log t",
+            "log(1 + t)",
+            "γ ⟨w, ū⟩",
+            kit.observed_curve(time, along),
+            kit.predicted_curve(time, time, "log t"),
+        )
+        yield kit.panel(
+            "The risk of the part falls like 1/(γ² t)",
+            "log(1 + t)",
+            "t R_P γ²",
+            kit.observed_curve(time, part_risk.transpose("seed", "reading")),
+            kit.predicted_curve(time, 0 * time + 1, "1"),
+        )
+        yield kit.panel(
+            "Even against odd digits",
+            "log(1 + t)",
+            "γ ⟨w, ū⟩",
+            kit.observed_curve(time, real_along / size(law.real_velocity, "pixel"), "flow"),
+            kit.predicted_curve(time, time, "log t"),
+            kit.rival_curve(time, 0 * time, "finite optimum"),
         )
 
 

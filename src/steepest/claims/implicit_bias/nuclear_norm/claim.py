@@ -6,7 +6,6 @@ It is observed to do so where that fit is the low-rank truth. Where the program 
 seven problems of eight.
 """
 
-from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -211,13 +210,13 @@ class NuclearNorm(kit.Claim[Setting]):
         """Return to how many the measurements of all families that do not commute are filled up."""
         return max(self.gaussian, self.entries, self.few)
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         places = tuple(range(self.dimension))
         return {"alpha": self.alphas, "family": SUFFICIENT, "row": places, "column": places}
 
     # ------------------------------------------------------------------------------------------- problems
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
         commuting = [self.commuting_problem(rng) for _ in range(self.seeds)]
         sufficient = [
@@ -274,41 +273,39 @@ class NuclearNorm(kit.Claim[Setting]):
                 break
         return problem, program
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         a = setting.commuting.a
         products = np.einsum("smij,snjk->smnik", a, a)
         apart = float(np.abs(products - products.swapaxes(1, 2)).max())
         away = lambda programs, truth: np.linalg.norm(_matrices(programs) - truth, axis=(-2, -1))
         sufficient = [program for family in setting.sufficient_programs for program in family]
         truth = setting.sufficient.truth.reshape(-1, self.dimension, self.dimension)
-        return [
-            kit.assume("largest entry of a commutator", apart, "<=", 1e-10, "choose --twist 0"),
-            kit.assume(
-                "distance of the program from the truth",
-                away(sufficient, truth).max(),
-                "<=",
-                1e-4,
-                "raise --gaussian or --entries",
-            ),
-            kit.assume(
-                "least such distance with few measurements",
-                away(setting.few_programs, setting.few.truth).min(),
-                ">=",
-                MISSED,
-                "lower --few",
-            ),
-            kit.assume(
-                "least sine that proves the program's minimizer unique",
-                min(program.uniqueness for program in sufficient),
-                ">=",
-                1e-3,
-                "raise --entries",
-            ),
-        ]
+        yield kit.assume("largest entry of a commutator", apart, "<=", 1e-10, "choose --twist 0")
+        yield kit.assume(
+            "distance of the program from the truth",
+            away(sufficient, truth).max(),
+            "<=",
+            1e-4,
+            "raise --gaussian or --entries",
+        )
+        yield kit.assume(
+            "least such distance with few measurements",
+            away(setting.few_programs, setting.few.truth).min(),
+            ">=",
+            MISSED,
+            "lower --few",
+        )
+        yield kit.assume(
+            "least sine that proves the program's minimizer unique",
+            min(program.uniqueness for program in sufficient),
+            ">=",
+            1e-3,
+            "raise --entries",
+        )
 
     # --------------------------------------------------------------------------- theory and experiment
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         diagonal = partial(np.diagonal, axis1=-2, axis2=-1)
         pairs = list(zip(setting.commuting.a, setting.commuting.y, strict=True))
         exact = [[commuting_limit(a, y, alpha) for alpha in self.alphas] for a, y in pairs]
@@ -331,7 +328,7 @@ class NuclearNorm(kit.Claim[Setting]):
             found_program=0.0,
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         alphas = np.array(self.alphas)
         ends = np.array([self.alphas[0], self.alphas[-1]])
         parts = (
@@ -390,27 +387,25 @@ class NuclearNorm(kit.Claim[Setting]):
             floor=floor,
         ).params
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         limits = {"commuting": 1e-6, "sufficient": 5e-3, "few": 5e-3}
-        return [
+        yield kit.assume(
+            "largest entry of U off the diagonal", abs(observed["off_diagonal"]).max(), "==", 0
+        )
+        yield from (
             kit.assume(
-                "largest entry of U off the diagonal", abs(observed["off_diagonal"]).max(), "==", 0
-            ),
-            *(
-                kit.assume(
-                    f"largest relative residual, {name}",
-                    observed[f"{name}_residual"].max(),
-                    "<=",
-                    limit,
-                    "raise --horizon",
-                )
-                for name, limit in limits.items()
-            ),
-        ]
+                f"largest relative residual, {name}",
+                observed[f"{name}_residual"].max(),
+                "<=",
+                limit,
+                "raise --horizon",
+            )
+            for name, limit in limits.items()
+        )
 
     # -------------------------------------------------------------------------------------------- verdict
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return distances from the laws, exponents over the three smallest α, and which of them can be read."""
         logs = np.log(np.maximum(seen.eigenvalues.isel(alpha=slice(3)), 1e-300))
         x = np.log(self.alphas[:3])
@@ -434,54 +429,52 @@ class NuclearNorm(kit.Claim[Setting]):
             "at_program": _apart(seen.few, law.low_norm) <= MISSED / 2,
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         least = f"α = {self.alphas[0]:g}"
-        return [
-            kit.agrees(
-                "exact_limit",
-                seen.off_exact,
-                1e-5,  # a thousand steps of 1e-7 each, in part averaged out, over gaps of the fit
-                label="commuting: distance to the exact limit, at every α",
-            ),
-            kit.agrees(
-                "commuting",
-                seen.off_limit,
-                NEAR,
-                note=f"{int(seen.near.sum())} problems whose exact law is near its limit",
-                label=f"commuting: distance to least nuclear norm at {least}",
-            ),
-            kit.agrees(
-                "slope",
-                seen.off_slope,
-                # 2 % off the limit, over 4 decades of α, is 0.002 times a condition number
-                0.02,
-                note=f"slopes over the three smallest α, of {int(seen.counted.sum())} that can be read",
-                label="commuting: error of the exponents 2(1 − z) of eigenvalues",
-            ),
-            kit.agrees(
-                "enough",
-                seen.off_enough.isel(alpha=0),
-                5e-3,  # the flow stops at a relative residual of 1e-3
-                label=f"Gaussian and completion: distance to least nuclear norm at {least}",
-            ),
-            # The two limits are MISSED apart at least: within half of that of both nothing is.
-            kit.share(
-                "few_truth",
-                law.found,
-                seen.at_truth,
-                0.16,  # the interval is 0.06
-                label=f"few: problems that end at the truth of rank one, {least}",
-            ),
-            kit.share(
-                "few_program",
-                law.found_program,
-                seen.at_program,
-                0.1,
-                label=f"few: problems that end at least nuclear norm, {least}",
-            ),
-        ]
+        yield kit.agrees(
+            "exact_limit",
+            seen.off_exact,
+            1e-5,  # a thousand steps of 1e-7 each, in part averaged out, over gaps of the fit
+            label="commuting: distance to the exact limit, at every α",
+        )
+        yield kit.agrees(
+            "commuting",
+            seen.off_limit,
+            NEAR,
+            note=f"{int(seen.near.sum())} problems whose exact law is near its limit",
+            label=f"commuting: distance to least nuclear norm at {least}",
+        )
+        yield kit.agrees(
+            "slope",
+            seen.off_slope,
+            # 2 % off the limit, over 4 decades of α, is 0.002 times a condition number
+            0.02,
+            note=f"slopes over the three smallest α, of {int(seen.counted.sum())} that can be read",
+            label="commuting: error of the exponents 2(1 − z) of eigenvalues",
+        )
+        yield kit.agrees(
+            "enough",
+            seen.off_enough.isel(alpha=0),
+            5e-3,  # the flow stops at a relative residual of 1e-3
+            label=f"Gaussian and completion: distance to least nuclear norm at {least}",
+        )
+        # The two limits are MISSED apart at least: within half of that of both nothing is.
+        yield kit.share(
+            "few_truth",
+            law.found,
+            seen.at_truth,
+            0.16,  # the interval is 0.06
+            label=f"few: problems that end at the truth of rank one, {least}",
+        )
+        yield kit.share(
+            "few_program",
+            law.found_program,
+            seen.at_program,
+            0.1,
+            label=f"few: problems that end at least nuclear norm, {least}",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         d = self.dimension
 
         def least_squares(a: Values, y: Values) -> Values:
@@ -497,77 +490,61 @@ class NuclearNorm(kit.Claim[Setting]):
             np.diag(commuting_limit(a, y, self.alphas[-1] ** 0.5))
             for a, y in zip(setting.commuting.a, setting.commuting.y, strict=True)
         ]
-        return [
-            kit.rival(
-                "frobenius",
-                "it is the law of descent on W itself",
-                label="least Frobenius norm",
-                enough=("family seed row column", frobenius),
-            ),
-            kit.rival(
-                "every_start",
-                "it is what the notes say",
-                label="least nuclear norm from every start",
-                exact=law.limit,
-            ),
-            kit.rival(
-                "start_of_w",
-                "the start is taken for that of W",
-                label="nearest to α in place of α²",
-                exact=nearest,
-            ),
-            kit.rival(
-                "square_law",
-                "α² is the size of the start",
-                label="eigenvalues off the support fall like α²",
-                slope=0 * law.slope + 2.0,
-            ),
-            kit.rival(
-                "nuclear_everywhere",
-                "it is what the notes say of random measurements",
-                label="least nuclear norm with few measurements too",
-                low_rank=law.low_norm,
-            ),
-            kit.rival(
-                "half",
-                "it is neither law's, then",
-                label="with few measurements every other problem ends at the truth",
-                found=0.5,
-            ),
-            kit.rival(
-                "one_law",
-                "where the program finds the truth they do",
-                label="the truth and least nuclear norm agree with few measurements",
-                low_norm=law.low_rank,
-            ),
-        ]
+        yield kit.rival(
+            "least Frobenius norm",
+            "it is the law of descent on W itself",
+            id="frobenius",
+            enough=("family seed row column", frobenius),
+        )
+        yield kit.rival(
+            "least nuclear norm from every start", "it is what the notes say", exact=law.limit
+        )
+        yield kit.rival(
+            "nearest to α in place of α²", "the start is taken for that of W", exact=nearest
+        )
+        yield kit.rival(
+            "eigenvalues off the support fall like α²",
+            "α² is the size of the start",
+            slope=0 * law.slope + 2.0,
+        )
+        yield kit.rival(
+            "least nuclear norm with few measurements too",
+            "it is what the notes say of random measurements",
+            id="nuclear_everywhere",
+            low_rank=law.low_norm,
+        )
+        yield kit.rival(
+            "with few measurements every other problem ends at the truth",
+            "it is neither law's, then",
+            found=0.5,
+        )
+        yield kit.rival(
+            "the truth and least nuclear norm agree with few measurements",
+            "where the program finds the truth they do",
+            low_norm=law.low_rank,
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         flat = lambda name, places: (
             seen[name].dims,
             seen[name].isel(alpha=places).transpose(*seen[name].dims).values,
         )
         count = len(self.alphas)
-        return [
-            kit.control(
-                "other_starts",
-                "the limit and its exponents depend on the start",
-                label="each start's limit for that of another",
-                eigenvalues=flat("eigenvalues", [*range(1, count), 0]),
-            ),
-            kit.control(
-                "large_start",
-                "least nuclear norm, and low rank, are of tiny starts",
-                label=f"all from α = {self.alphas[-1]:g}",
-                eigenvalues=flat("eigenvalues", [count - 1] * count),
-                sufficient=flat("sufficient", [count - 1] * count),
-                few=seen.few_large,
-            ),
-        ]
+        yield kit.control(
+            "each start's limit for that of another",
+            "the limit and its exponents depend on the start",
+            eigenvalues=flat("eigenvalues", [*range(1, count), 0]),
+        )
+        yield kit.control(
+            f"all from α = {self.alphas[-1]:g}",
+            "least nuclear norm, and low rank, are of tiny starts",
+            id="large_start",
+            eigenvalues=flat("eigenvalues", [count - 1] * count),
+            sufficient=flat("sufficient", [count - 1] * count),
+            few=seen.few_large,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         alphas = np.array(self.alphas)
         mean = lambda array: array.mean("seed").values
         order = slice(None, None, -1)
@@ -578,49 +555,42 @@ class NuclearNorm(kit.Claim[Setting]):
         apart = [_apart(seen.few, law.low_rank), _apart(seen.few, law.low_norm)]
         met = np.full(2, MISSED / 2)
         reach = np.array([min(map(np.min, apart)), max(map(np.max, apart))], float)
-        return (
-            kit.panel(
-                "Commuting measurements: small starts end at the least nuclear norm",
-                "size of the start, α",
-                "distance from least nuclear norm",
-                kit.observed_curve(
-                    alphas,
-                    mean(_apart(seen.eigenvalues, law.limit, ("row",))),
-                    "flow",
-                    kind="points",
-                ),
-                kit.predicted_curve(
-                    alphas, mean(_apart(law.exact, law.limit, ("row",))), "exact law"
-                ),
-                log="xy",
+        yield kit.panel(
+            "Commuting measurements: small starts end at the least nuclear norm",
+            "size of the start, α",
+            "distance from least nuclear norm",
+            kit.observed_curve(
+                alphas, mean(_apart(seen.eigenvalues, law.limit, ("row",))), "flow", kind="points"
             ),
-            kit.panel(
-                "Enough measurements: flow finds the truth",
-                "size of the start, α",
-                "distance from the truth",
-                *(
-                    kit.observed_curve(alphas, mean(seen.off_enough[i]), name, shade=float(i))
-                    for i, name in enumerate(SUFFICIENT)
-                ),
-                log="xy",
+            kit.predicted_curve(alphas, mean(_apart(law.exact, law.limit, ("row",))), "exact law"),
+            log="xy",
+        )
+        yield kit.panel(
+            "Enough measurements: flow finds the truth",
+            "size of the start, α",
+            "distance from the truth",
+            *(
+                kit.observed_curve(alphas, mean(seen.off_enough[i]), name, shade=float(i))
+                for i, name in enumerate(SUFFICIENT)
             ),
-            kit.panel(
-                "Few measurements: most ends are at the truth, none at the least norm",
-                "distance from least nuclear norm",
-                "distance from the truth",
-                kit.observed_curve(apart[1].values, apart[0].values, "one problem", kind="points"),
-                kit.predicted_curve(reach, met, "below: at the truth"),
-                kit.rival_curve(met, reach, "left of it: at the least norm"),
-                log="xy",
-            ),
-            kit.panel(
-                "The first of these: its end beside the truth and the least norm",
-                "number of the eigenvalue",
-                "eigenvalue",
-                kit.rival_curve(places, least, "least nuclear norm", kind="points"),
-                kit.predicted_curve(places, truth, "truth", kind="points"),
-                kit.observed_curve(places, sizes, "flow", kind="points"),
-            ),
+            log="xy",
+        )
+        yield kit.panel(
+            "Few measurements: most ends are at the truth, none at the least norm",
+            "distance from least nuclear norm",
+            "distance from the truth",
+            kit.observed_curve(apart[1].values, apart[0].values, "one problem", kind="points"),
+            kit.predicted_curve(reach, met, "below: at the truth"),
+            kit.rival_curve(met, reach, "left of it: at the least norm"),
+            log="xy",
+        )
+        yield kit.panel(
+            "The first of these: its end beside the truth and the least norm",
+            "number of the eigenvalue",
+            "eigenvalue",
+            kit.rival_curve(places, least, "least nuclear norm", kind="points"),
+            kit.predicted_curve(places, truth, "truth", kind="points"),
+            kit.observed_curve(places, sizes, "flow", kind="points"),
         )
 
 

@@ -5,10 +5,7 @@ the dual matrix Σ q A/γ, and those of the solution grow like that fall itself.
 power −(1 − σ) of it: slowly, as the fall is only about the logarithm of time.
 """
 
-from collections.abc import Mapping
-
 import numpy as np
-import xarray
 
 from steepest import kit
 from steepest.claims.implicit_bias.nuclear_norm_margin.experiment import (
@@ -45,9 +42,7 @@ class NuclearNormMargin(kit.Claim[Sets]):
         ),
     )
     horizon: kit.Positive = kit.param(
-        1e4,
-        "fall of the log of the risk",
-        scope=kit.between(1e4, 3e4, "sooner the rest is large"),
+        1e4, "fall of the log of the risk", scope=kit.between(1e4, 3e4, "sooner the rest is large")
     )
     sets: kit.Seeds = kit.param(16, "sets of each kind of data, and starts")
 
@@ -108,7 +103,7 @@ class NuclearNormMargin(kit.Claim[Sets]):
     full = {"hidden": 9, "horizon": 3e4, "sets": 60}
     out_of_scope = {"inputs": 3}
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         places = min(self.outputs, self.inputs)
         return {"data": DATA, "place": tuple(range(1, places + 1))}
 
@@ -122,24 +117,22 @@ class NuclearNormMargin(kit.Claim[Sets]):
                 f"inputs must be at least outputs − 1 = {self.outputs - 1}, got {self.inputs}; raise --inputs"
             )
 
-    def setting(self, key: kit.Key) -> Sets:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
         size = (self.outputs, self.inputs, self.hidden, self.scale)
         sets = [draw(rng, *size) for _ in range(self.sets)]
         return Sets(*(np.stack(part) for part in zip(*sets, strict=True)))
 
-    def hypotheses(self, setting: Sets) -> list[kit.Hypothesis]:
-        return [
-            kit.assume(
-                "least singular value of the inputs of a set over the largest",
-                float(setting.conditioning.min()),
-                ">",
-                0,
-                "then every labelling is separable: raise --inputs",
-            )
-        ]
+    def hypotheses(self, setting):
+        yield kit.assume(
+            "least singular value of the inputs of a set over the largest",
+            float(setting.conditioning.min()),
+            ">",
+            0,
+            "then every labelling is separable: raise --inputs",
+        )
 
-    def predict(self, setting: Sets) -> kit.Prediction:
+    def predict(self, setting):
         programs = [[nuclear_norm_margin(a) for a in row] for row in setting.a]
         powers = [
             [readable_powers(a, best) for a, best in zip(*rows, strict=True)]
@@ -150,7 +143,7 @@ class NuclearNormMargin(kit.Claim[Sets]):
             power=("seed data place", powers),
         )
 
-    def observe(self, setting: Sets, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         ends = follow_all(setting, self.horizon)
         return kit.seen(
             margin=("seed data", ends.margin[0, ..., -1]),
@@ -162,136 +155,120 @@ class NuclearNormMargin(kit.Claim[Sets]):
             tail=("seed data", ends.margin[2, ..., -1]),
         )
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         arrived = observed["arrived"].mean()
-        return [kit.assume("flows that arrived", float(arrived), "==", 1, "lower --horizon")]
+        yield kit.assume("flows that arrived", float(arrived), "==", 1, "lower --horizon")
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return by how much powers are off, root mean square over all that can be read."""
         counted = law.power > 0
         square = ((seen.power - law.power) ** 2).where(counted, 0.0)
         return {"off": (square.sum() / counted.sum()) ** 0.5, "counted": counted}
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "margin",
-                law.margin,
-                seen.margin,
-                0.015,  # the rest of a fall of 10⁴ is 0.005 in the mean, the interval 0.004
-                over="data",
-                label="margin over the nuclear norm, mean over sets",
-            ),
-            kit.follows(
-                "every_set",
-                law.margin,
-                seen.margin,
-                0.1,  # the slowest of 200 sets of drafts lacked 0.06
-                over="data",
-                each=True,
-                label="margin over the nuclear norm, every set",
-            ),
-            kit.agrees(
-                "fading",
-                seen.off,
-                0.18,  # up to 0.06 in drafts of the preset, 0.12 at other settings
-                note=f"{int(seen.counted.sum())} singular values whose power can be read",
-                label="error of powers of fading singular values in the fall of log R, root mean square",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "margin",
+            law.margin,
+            seen.margin,
+            0.015,  # the rest of a fall of 10⁴ is 0.005 in the mean, the interval 0.004
+            over="data",
+            label="margin over the nuclear norm, mean over sets",
+        )
+        yield kit.follows(
+            "every_set",
+            law.margin,
+            seen.margin,
+            0.1,  # the slowest of 200 sets of drafts lacked 0.06
+            over="data",
+            each=True,
+            label="margin over the nuclear norm, every set",
+        )
+        yield kit.agrees(
+            "fading",
+            seen.off,
+            0.18,  # up to 0.06 in drafts of the preset, 0.12 at other settings
+            note=f"{int(seen.counted.sum())} singular values whose power can be read",
+            label="error of powers of fading singular values in the fall of log R, root mean square",
+        )
 
-    def rivals(self, setting: Sets, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         # entries are orthonormal: the least Frobenius norm makes all margins equal, and nothing else
         frobenius = law.margin.copy(deep=True)
         frobenius[:, 0] = [1 / np.linalg.norm(row[0].sum(0), "nuc") for row in setting.a]
         equal = law.margin.copy(deep=True)
         ones = np.ones(setting.a.shape[2])
         equal[:, 2] = [1 / nuclear_norm_interpolation(row[2], ones).value for row in setting.a]
-        return [
-            kit.rival(
-                "frobenius",
-                "descent on W itself has it, and so have two layers with one output",
-                label="the largest margin in Frobenius' norm, on entries",
-                margin=frobenius,
-            ),
-            kit.rival(
-                "equal_margins",
-                "it is what the squared loss finds, from tiny starts",
-                label="least nuclear norm with all margins equal, on classes",
-                margin=equal,
-            ),
-            kit.rival(
-                "layers",
-                "every layer grows like the root",
-                label="half the powers, those of the factors",
-                power=law.power / 2,
-            ),
-            kit.rival(
-                "squares",
-                "from small starts eigenvalues fall like α^{2(1 − σ)}",
-                label="fading by the power 2(1 − σ)",
-                power=np.maximum(2 * law.power - 1, 1e-3).where(law.power > 0, 0.0),
-            ),
-            kit.rival(
-                "stay",
-                "what does not help is not trained",
-                label="all that the solution lacks stays as it is",
-                power=(1e-3 * law.power),
-            ),
-        ]
+        yield kit.rival(
+            "the largest margin in Frobenius' norm, on entries",
+            "descent on W itself has it, and so have two layers with one output",
+            id="frobenius",
+            margin=frobenius,
+        )
+        yield kit.rival(
+            "least nuclear norm with all margins equal, on classes",
+            "it is what the squared loss finds, from tiny starts",
+            margin=equal,
+        )
+        yield kit.rival(
+            "half the powers, those of the factors",
+            "every layer grows like the root",
+            power=law.power / 2,
+        )
+        yield kit.rival(
+            "fading by the power 2(1 − σ)",
+            "from small starts eigenvalues fall like α^{2(1 − σ)}",
+            power=np.maximum(2 * law.power - 1, 1e-3).where(law.power > 0, 0.0),
+        )
+        yield kit.rival(
+            "all that the solution lacks stays as it is",
+            "what does not help is not trained",
+            power=(1e-3 * law.power),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "one_layer",
-                "its length is Frobenius' norm of W",
-                label="descent on W itself",
-                margin=seen.one_layer,
-                power=seen.power_one_layer,
-            ),
-            kit.control(
-                "power_tail",
-                "its multipliers stay on examples off the margin",
-                label="the loss 1/(1 + u)",
-                margin=seen["tail"],
-            ),
-            kit.control(
-                "next_set",
-                "powers are those of a set's own dual matrix",
-                label="powers of another set",
-                power=seen.power.roll(seed=1),
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "descent on W itself",
+            "its length is Frobenius' norm of W",
+            id="one_layer",
+            margin=seen.one_layer,
+            power=seen.power_one_layer,
+        )
+        yield kit.control(
+            "the loss 1/(1 + u)",
+            "its multipliers stay on examples off the margin",
+            margin=seen["tail"],
+        )
+        yield kit.control(
+            "powers of another set",
+            "powers are those of a set's own dual matrix",
+            power=seen.power.roll(seed=1),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         falls = readings(self.horizon)
         missing = (1 - seen.along / law.margin).mean("seed")
         counted = seen.counted.values
         line = np.array(READABLE)
-        return (
-            kit.panel(
-                "The margin nears the largest one in the nuclear norm",
-                "fall of log R",
-                "part that is missing, mean over sets",
-                *(
-                    kit.observed_curve(falls, missing.sel(data=name).values, name, shade=i / 3)
-                    for i, name in enumerate(DATA)
-                ),
-                log="xy",
+        yield kit.panel(
+            "The margin nears the largest one in the nuclear norm",
+            "fall of log R",
+            "part that is missing, mean over sets",
+            *(
+                kit.observed_curve(falls, missing.sel(data=name).values, name, shade=i / 3)
+                for i, name in enumerate(DATA)
             ),
-            kit.panel(
-                "A singular value that the solution lacks grows by the power σ",
-                "σ, of the dual matrix",
-                "power in the fall of log R",
-                kit.observed_curve(
-                    law.power.values[counted], seen.power.values[counted], "networks", kind="points"
-                ),
-                kit.predicted_curve(line, line, "σ"),
-                kit.rival_curve(line, line / 2, "σ/2"),
-                kit.rival_curve(line, 2 * line - 1, "2σ − 1"),
+            log="xy",
+        )
+        yield kit.panel(
+            "A singular value that the solution lacks grows by the power σ",
+            "σ, of the dual matrix",
+            "power in the fall of log R",
+            kit.observed_curve(
+                law.power.values[counted], seen.power.values[counted], "networks", kind="points"
             ),
+            kit.predicted_curve(line, line, "σ"),
+            kit.rival_curve(line, line / 2, "σ/2"),
+            kit.rival_curve(line, 2 * line - 1, "2σ − 1"),
         )
 
 

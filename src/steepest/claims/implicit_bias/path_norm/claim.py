@@ -9,7 +9,6 @@ three: from the usual start order 2 falls by less, and the others grow. From unb
 test images than gradient descent does at the same training risk.
 """
 
-from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -205,7 +204,7 @@ class PathNorm(kit.Claim[Setting]):
         """Return the steps of the two rules that are recorded."""
         return logarithmic(self.rescaled_steps, 40)
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {
             "step": tuple(self.marks.tolist()),
             "width": self.widths,
@@ -215,7 +214,7 @@ class PathNorm(kit.Claim[Setting]):
             "rule": RULES,
         }
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         data = digits()
         for_images, for_factors = jax.random.split(key)
         shuffle = kit.compiled(jax.vmap(lambda k: jax.random.permutation(k, data.n)))
@@ -227,42 +226,36 @@ class PathNorm(kit.Claim[Setting]):
         images = (x[:, : self.n], y[:, : self.n], x[:, self.n :], y[:, self.n :])
         return Setting(*images, self.spread**exponents)
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         sigma = activation(self.activation).function
         bend = lambda z: jnp.abs(sigma(3 * z) - 3 * sigma(z)).max()
         bent = float(kit.compiled(bend)(np.linspace(-3, 3, 121)))
-        return [
-            kit.assume(
-                "largest |σ(3z) − 3σ(z)|",
-                bent,
-                "<=",
-                1e-12,
-                "choose a positively homogeneous --activation",
-            ),
-            kit.assume(
-                "smallest C_W",
-                self.c_w[0],
-                "<=",
-                0.05,
-                "larger starts add to the norms; lower --c_w",
-            ),
-            kit.assume(
-                "least ratio of neighbouring C_W",
-                min(b / a for a, b in pairwise(self.c_w)),
-                ">=",
-                3,
-                "starts must differ for their norms to",
-            ),
-            kit.assume(
-                "summed cross-entropy of comparison",
-                self.total,
-                "<",
-                np.log(2),
-                "choose a smaller --total",
-            ),
-        ]
+        yield kit.assume(
+            "largest |σ(3z) − 3σ(z)|",
+            bent,
+            "<=",
+            1e-12,
+            "choose a positively homogeneous --activation",
+        )
+        yield kit.assume(
+            "smallest C_W", self.c_w[0], "<=", 0.05, "larger starts add to the norms; lower --c_w"
+        )
+        yield kit.assume(
+            "least ratio of neighbouring C_W",
+            min(b / a for a, b in pairwise(self.c_w)),
+            ">=",
+            3,
+            "starts must differ for their norms to",
+        )
+        yield kit.assume(
+            "summed cross-entropy of comparison",
+            self.total,
+            "<",
+            np.log(2),
+            "choose a smaller --total",
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         widths = np.array(self.widths, float)
         return kit.law(
             apart=0.0,  # relative difference of outputs from two balances
@@ -275,7 +268,7 @@ class PathNorm(kit.Claim[Setting]):
             rule_errors=("rule", [0.0, 1.0]),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         for_starts, for_widths = jax.random.split(key)
         # one seed after the other, as products of matrices that are mapped over are slower than many of them
         every_start = kit.compiled(
@@ -374,32 +367,30 @@ class PathNorm(kit.Claim[Setting]):
         """Return a network from 64 pixels to ten classes, without biases; its weights act as they are."""
         return mlp((64, *hidden, CLASSES), self.activation, c_w=self.c_w[-1], bias=False)
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
-        return [
-            kit.assume(
-                "largest training error when compared",
-                observed["error"].max(),
-                "==",
-                0,
-                "wider --widths",
-            ),
-            kit.assume(
-                "largest summed cross-entropy there",
-                observed["total"].max(),
-                "<=",
-                self.total,
-                "more --steps",
-            ),
-            kit.assume(
-                "largest last risk of both rules",
-                observed["risk"][..., -1].max(),
-                "<=",
-                self.compared,
-                "more --rescaled_steps",
-            ),
-        ]
+    def run_conditions(self, observed):
+        yield kit.assume(
+            "largest training error when compared",
+            observed["error"].max(),
+            "==",
+            0,
+            "wider --widths",
+        )
+        yield kit.assume(
+            "largest summed cross-entropy there",
+            observed["total"].max(),
+            "<=",
+            self.total,
+            "more --steps",
+        )
+        yield kit.assume(
+            "largest last risk of both rules",
+            observed["risk"][..., -1].max(),
+            "<=",
+            self.compared,
+            "more --rescaled_steps",
+        )
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return powers of norms by start, test errors of the outer widths, and those of the rules at one risk."""
         logs = np.log(self.widths)
         logs = logs - logs.mean()
@@ -431,7 +422,7 @@ class PathNorm(kit.Claim[Setting]):
             errors, seen.risk.isel(step=0, drop=True).coords, seen.risk.dims[:-1]
         )
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         small = seen.norms.isel(c_w=0, drop=True)
         of_norms = []
         for id, norm in zip(IDS, NORMS, strict=True):
@@ -453,72 +444,58 @@ class PathNorm(kit.Claim[Setting]):
                     label=f"rise of the width's exponent in the {norm}, from one start to the next larger",
                 ),
             ]
-        return [
-            kit.agrees(
-                "path_sgd_apart",
-                abs(seen.apart.sel(rule=RULES[0]) - law.apart),
-                1e-8,
-                label="relative difference of Path-SGD's outputs from two balances",
-            ),
-            kit.ranks("test_error", law.errors, seen.ends, over="end", label="test error"),
-            *of_norms,
-            kit.ranks(
-                "test_error_rescaled",
-                law.rule_errors,
-                seen.at_risk.isel(start=1),
-                over="rule",
-                label=f"test error at risk {self.compared:g}, weights rescaled",
-            ),
-        ]
+        yield kit.agrees(
+            "path_sgd_apart",
+            abs(seen.apart.sel(rule=RULES[0]) - law.apart),
+            1e-8,
+            label="relative difference of Path-SGD's outputs from two balances",
+        )
+        yield kit.ranks("test_error", law.errors, seen.ends, over="end", label="test error")
+        yield from of_norms
+        yield kit.ranks(
+            "test_error_rescaled",
+            law.rule_errors,
+            seen.at_risk.isel(start=1),
+            over="rule",
+            label=f"test error at risk {self.compared:g}, weights rescaled",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         widths = xarray.DataArray(np.array(self.widths, float), dims="width")
-        return [
-            kit.rival(
-                "path_sgd_depends",
-                "it follows gradients of weights as well",
-                label="Path-SGD depends on the balance",
-                apart=0.01,
-            ),
-            kit.rival(
-                "more_parameters",
-                "it is what counting parameters says",
-                label="more parameters, more test error",
-                errors=1 - law.errors,
-            ),
-            kit.rival(
-                "drawn_weights",
-                "near the kernel weights stay where they were drawn",
-                label="norms of weights as drawn",
-                norms=law.norms * widths**0.5,
-            ),
-            kit.rival(
-                "l2_norm_grows",
-                "the lecture says so, and from the usual start it does",
-                label="exponents −¼, ¼ and ¼, about those from the usual start",
-                norms=law.norms * widths**0.25,
-            ),
-            kit.rival(
-                "simpler",
-                "wider networks are said to be simpler",
-                label="both path norms fall alike",
-                norms=law.norms.isel(norm=[0, 0, 2]).assign_coords(norm=list(NORMS)),
-            ),
-            kit.rival(
-                "any_start",
-                "what is learned is the same",
-                label="the start does not matter",
-                growth=0 * law.growth + 1,
-            ),
-            kit.rival(
-                "descent_errs_less",
-                "it arrives at the risk in fewer steps",
-                label="gradient descent errs less on test images",
-                rule_errors=1 - law.rule_errors,
-            ),
-        ]
+        yield kit.rival(
+            "Path-SGD depends on the balance", "it follows gradients of weights as well", apart=0.01
+        )
+        yield kit.rival(
+            "more parameters, more test error",
+            "it is what counting parameters says",
+            errors=1 - law.errors,
+        )
+        yield kit.rival(
+            "norms of weights as drawn",
+            "near the kernel weights stay where they were drawn",
+            norms=law.norms * widths**0.5,
+        )
+        yield kit.rival(
+            "exponents −¼, ¼ and ¼, about those from the usual start",
+            "the lecture says so, and from the usual start it does",
+            id="l2_norm_grows",
+            norms=law.norms * widths**0.25,
+        )
+        yield kit.rival(
+            "both path norms fall alike",
+            "wider networks are said to be simpler",
+            norms=law.norms.isel(norm=[0, 0, 2]).assign_coords(norm=list(NORMS)),
+        )
+        yield kit.rival(
+            "the start does not matter", "what is learned is the same", growth=0 * law.growth + 1
+        )
+        yield kit.rival(
+            "gradient descent errs less on test images",
+            "it arrives at the risk in fewer steps",
+            rule_errors=1 - law.rule_errors,
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         of_descent = {
             name: seen[name].sel(rule=RULES[1], drop=True)
             for name in ("apart", "risk", "rule_test")
@@ -527,31 +504,26 @@ class PathNorm(kit.Claim[Setting]):
         narrow = seen.norms.isel(width=0, drop=True) * xarray.DataArray(
             factors, dims=("norm", "width")
         )
-        return [
-            kit.control(
-                "descent",
-                "it sees the balance, and a rule does not err less than itself",
-                label="gradient descent in the place of Path-SGD",
-                **of_descent,
-            ),
-            kit.control(
-                "usual_start",
-                "large initial weights add to the norms",
-                label=f"C_W = {self.c_w[-1]:g} for all starts",
-                norms=seen.norms.isel(c_w=-1, drop=True),
-            ),
-            kit.control(
-                "split",
-                "splitting changes no function, and its norms have no start",
-                label="the narrowest networks, split",
-                norms=narrow,
-                test=seen.test.isel(width=0, drop=True),
-            ),
-        ]
+        yield kit.control(
+            "gradient descent in the place of Path-SGD",
+            "it sees the balance, and a rule does not err less than itself",
+            **of_descent,
+        )
+        yield kit.control(
+            f"C_W = {self.c_w[-1]:g} for all starts",
+            "large initial weights add to the norms",
+            id="usual_start",
+            norms=seen.norms.isel(c_w=-1, drop=True),
+        )
+        yield kit.control(
+            "the narrowest networks, split",
+            "splitting changes no function, and its norms have no start",
+            id="split",
+            norms=narrow,
+            test=seen.test.isel(width=0, drop=True),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         step = self.marks[1:]
         apart = np.maximum(seen.apart[..., 1:].values, 1e-17)
         starts = [
@@ -567,37 +539,35 @@ class PathNorm(kit.Claim[Setting]):
             )
             for i, j, name in starts
         ]
-        return (
-            kit.panel(
-                "Only gradient descent sees the balance",
-                "step",
-                "relative difference of outputs",
-                *(
-                    kit.observed_curve(step, apart[i], rule, shade=float(i))
-                    for i, rule in enumerate(RULES)
-                ),
-                kit.predicted_curve(step, 0 * step + 1e-8, "margin"),
-                log="xy",
+        yield kit.panel(
+            "Only gradient descent sees the balance",
+            "step",
+            "relative difference of outputs",
+            *(
+                kit.observed_curve(step, apart[i], rule, shade=float(i))
+                for i, rule in enumerate(RULES)
             ),
-            kit.panel(
-                "From rescaled weights Path-SGD errs less at the same risk",
-                "cross-entropy [nats]",
-                "test error",
-                *rules,
-                log="x",
-            ),
-            kit.curves(
-                "Wider networks err less",
-                None,
-                seen.test,
-                over="width",
-                by="c_w",
-                y="test error",
-                name="C_W = {}",
-                log="x",
-            ),
-            *self.panels_of_norms(seen),
+            kit.predicted_curve(step, 0 * step + 1e-8, "margin"),
+            log="xy",
         )
+        yield kit.panel(
+            "From rescaled weights Path-SGD errs less at the same risk",
+            "cross-entropy [nats]",
+            "test error",
+            *rules,
+            log="x",
+        )
+        yield kit.curves(
+            "Wider networks err less",
+            None,
+            seen.test,
+            over="width",
+            by="c_w",
+            y="test error",
+            name="C_W = {}",
+            log="x",
+        )
+        yield from self.panels_of_norms(seen)
 
     def panels_of_norms(self, seen: xarray.Dataset) -> list[kit.Panel]:
         """Return each norm over the width, relative to the narrowest network, by start."""

@@ -5,8 +5,6 @@ small weights acts as if it took the one whose trace, ‖W‖², is the least, h
 of examples from which it is the teacher is that of the convex program for the least trace, which knows no width.
 """
 
-from collections.abc import Mapping
-
 import numpy as np
 import xarray
 
@@ -92,29 +90,27 @@ class QuadraticNetworkSamples(kit.Claim[Data]):
         ),
     )
     not_told = {
-        "needed.neurons.halved": "thresholds lie between tried numbers of examples, which takes a fifth",
+        "needed.neurons.halved": "thresholds lie between tried numbers of examples, which takes a fifth"
     }
     tiny = {"d": 6, "neurons": (1, 2), "widths": (4, 8), "steps": 500, "seeds": 3}
     full = {"steps": 20_000, "seeds": 20}
     out_of_scope = {"start": 0.5}
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {"neurons": self.neurons, "width": self.widths}
 
-    def setting(self, key: kit.Key) -> Data:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
         return experiment.draw(rng, self.seeds, theory.all_numbers(self.d), self.d, self.neurons)
 
-    def hypotheses(self, setting: Data) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         trace = self.start**2 * max(self.widths)
-        return [
-            kit.assume(
-                "eigenvalues of WWᵀ at the start", trace, "<=", 0.05, "choose a smaller --start"
-            ),
-            kit.assume("width over teacher's", min(self.widths) / max(self.neurons), ">", 1),
-        ]
+        yield kit.assume(
+            "eigenvalues of WWᵀ at the start", trace, "<=", 0.05, "choose a smaller --start"
+        )
+        yield kit.assume("width over teacher's", min(self.widths) / max(self.neurons), ">", 1)
 
-    def predict(self, setting: Data) -> kit.Prediction:
+    def predict(self, setting):
         needed = [
             [theory.needed(inputs, teacher) for teacher in teachers]
             for inputs, teachers in zip(setting.inputs, setting.teachers, strict=True)
@@ -122,7 +118,7 @@ class QuadraticNetworkSamples(kit.Claim[Data]):
         at_widths = np.repeat(np.array(needed, float)[..., None], len(self.widths), -1)
         return kit.law(needed=("seed neurons width", at_widths))
 
-    def observe(self, setting: Data, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         shown = experiment.counts(setting, self.neurons)
         widest = max(self.widths)
@@ -141,65 +137,50 @@ class QuadraticNetworkSamples(kit.Claim[Data]):
             large_errors=("seed neurons count", large[1]),
         )
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return how many more examples networks need than the program on the same data, over its mean, plus one."""
         return {"relative": 1 + (seen.needed - law.needed) / law.needed.mean("seed")}
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "needed",
-                xarray.ones_like(law.needed),
-                seen.relative,
-                0.22,  # the interval takes 0.15, descent that has not ended 0.05
-                over="neurons width",
-                label="examples from which the network is the teacher, over those from which least trace is",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "needed",
+            xarray.ones_like(law.needed),
+            seen.relative,
+            0.22,  # the interval takes 0.15, descent that has not ended 0.05
+            over="neurons width",
+            label="examples from which the network is the teacher, over those from which least trace is",
+        )
 
-    def rivals(self, setting: Data, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         k = law.neurons
         everything = theory.all_numbers(self.d) + 0.0 * law.needed
-        return [
-            kit.rival(
-                "all_numbers",
-                "fewer leave the quadratic form open",
-                label="d(d + 1)/2",
-                needed=everything,
-            ),
-            kit.rival(
-                "own_weights",
-                "the matrices of m neurons have so many numbers",
-                label="md − m(m − 1)/2, or d(d + 1)/2 where m ≥ d",
-                needed=theory.numbers_of_rank(law.width, self.d) + 0 * law.needed,
-            ),
-            kit.rival(
-                "teacher_numbers",
-                "as many equations as the teacher has numbers",
-                label="kd − k(k − 1)/2",
-                needed=k * self.d - k * (k - 1) / 2 + 0 * law.needed,
-            ),
-            kit.rival(
-                "logarithm",
-                "sparse recovery costs a logarithm",
-                label="kd log d",
-                needed=k * self.d * np.log(self.d) + 0 * law.needed,
-            ),
-        ]
+        yield kit.rival("d(d + 1)/2", "fewer leave the quadratic form open", needed=everything)
+        yield kit.rival(
+            "md − m(m − 1)/2, or d(d + 1)/2 where m ≥ d",
+            "the matrices of m neurons have so many numbers",
+            id="own_weights",
+            needed=theory.numbers_of_rank(law.width, self.d) + 0 * law.needed,
+        )
+        yield kit.rival(
+            "kd − k(k − 1)/2",
+            "as many equations as the teacher has numbers",
+            needed=k * self.d - k * (k - 1) / 2 + 0 * law.needed,
+        )
+        yield kit.rival(
+            "kd log d",
+            "sparse recovery costs a logarithm",
+            needed=k * self.d * np.log(self.d) + 0 * law.needed,
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "order_one",
-                "the first weights are not small",
-                label=f"eigenvalues of WWᵀ near {LARGE:g} at the start",
-                needed=seen.large.broadcast_like(seen.needed),
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            f"eigenvalues of WWᵀ near {LARGE:g} at the start",
+            "the first weights are not small",
+            id="order_one",
+            needed=seen.large.broadcast_like(seen.needed),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         last = len(self.neurons) - 1
         curves = []
         for place, width in enumerate(self.widths):
@@ -211,22 +192,20 @@ class QuadraticNetworkSamples(kit.Claim[Data]):
             )
         values = np.median(seen.large_errors.values[:, last], 0)
         curves.append(kit.context_curve(seen.shown.values[last], values, "start of order one"))
-        return (
-            kit.curves(
-                "As many labels at every width",
-                law.needed.mean("seed"),
-                seen.needed,
-                over="width",
-                by="neurons",
-                x="width m of the network",
-                y="examples that it needs",
-                name="k = {}",
-            ),
-            kit.panel(
-                f"How wrong it is on fewer (k = {self.neurons[last]}, median)",
-                "examples",
-                "relative error of WWᵀ",
-                *curves,
-                log="y",
-            ),
+        yield kit.curves(
+            "As many labels at every width",
+            law.needed.mean("seed"),
+            seen.needed,
+            over="width",
+            by="neurons",
+            x="width m of the network",
+            y="examples that it needs",
+            name="k = {}",
+        )
+        yield kit.panel(
+            f"How wrong it is on fewer (k = {self.neurons[last]}, median)",
+            "examples",
+            "relative error of WWᵀ",
+            *curves,
+            log="y",
         )

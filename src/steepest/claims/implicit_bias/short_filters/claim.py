@@ -4,11 +4,8 @@ The norm of β is √(Σ|β̂|²/p) for the best nonnegative trigonometric polyn
 convex: a further channel gains nothing, and there is one largest margin for each k. Wavelets have no part in it.
 """
 
-from collections.abc import Mapping
-
 import jax
 import numpy as np
-import xarray
 
 from steepest import kit
 from steepest.claims.implicit_bias.short_filters import theory
@@ -53,9 +50,7 @@ class ShortFilters(kit.Claim[Setting]):
         scope=kit.between(0.3, 1.0, "smaller ones take time"),
     )
     horizon: kit.Positive = kit.param(
-        3e4,
-        "fall of the log of the risk",
-        scope=kit.between(3e4, 1e5, "sooner the rest is large"),
+        3e4, "fall of the log of the risk", scope=kit.between(3e4, 1e5, "sooner the rest is large")
     )
     sets: kit.Seeds = kit.param(12, "separable sets, and starts")
 
@@ -113,7 +108,7 @@ class ShortFilters(kit.Claim[Setting]):
         """Numbers of taps, up to all."""
         return (*self.taps, self.dimension)
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {"taps": self.every_taps, "channels": WIDTHS}
 
     def check_fields(self) -> None:
@@ -122,7 +117,7 @@ class ShortFilters(kit.Claim[Setting]):
                 f"taps must increase from 1 to less than dimension = {self.dimension}, got {self.taps}; try (1, 2)"
             )
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         for_data, for_others = jax.random.split(key)
 
         def draw(key: kit.Key) -> tuple[jax.Array, jax.Array]:
@@ -136,20 +131,20 @@ class ShortFilters(kit.Claim[Setting]):
         size = (self.sets, self.dimension)
         return Setting(x, labels, draw_starts(rng, size, WIDTHS, self.every_taps, self.scale))
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         separated = sum(separable(x, y) for x, y in zip(setting.x, setting.y, strict=True))
-        return [
-            kit.assume("sets that are separable", separated, "==", self.sets, "choose --flipped 0")
-        ]
+        yield kit.assume(
+            "sets that are separable", separated, "==", self.sets, "choose --flipped 0"
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         margins = [
             [theory.largest_margin(x, y, k) for k in self.every_taps]
             for x, y in zip(setting.x, setting.y, strict=True)
         ]
         return kit.law(margin=("seed taps", margins))
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         ends = follow_all(setting, self.every_taps, self.horizon)
         return kit.seen(
             margin=("seed channels taps", ends.margin[0, ..., -1]),
@@ -158,50 +153,46 @@ class ShortFilters(kit.Claim[Setting]):
             power_tail=("seed channels taps", ends.margin[1, ..., -1]),
         )
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         arrived = float(observed["arrived"].mean())
-        return [kit.assume("flows that arrived", arrived, "==", 1, "lower --horizon")]
+        yield kit.assume("flows that arrived", arrived, "==", 1, "lower --horizon")
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "margin",
-                law.margin,
-                seen.margin,
-                0.03,  # the rest of this fall is up to 0.01 in the mean, the interval 0.01
-                over="channels taps",
-                label="margin over Σ‖u‖‖w‖, mean over sets",
-            ),
-            kit.follows(
-                "every_set",
-                law.margin,
-                seen.margin,
-                0.1,  # the slowest set of drafts lacked 0.04
-                over="channels taps",
-                each=True,
-                label="margin over Σ‖u‖‖w‖, every set",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "margin",
+            law.margin,
+            seen.margin,
+            0.03,  # the rest of this fall is up to 0.01 in the mean, the interval 0.01
+            over="channels taps",
+            label="margin over Σ‖u‖‖w‖, mean over sets",
+        )
+        yield kit.follows(
+            "every_set",
+            law.margin,
+            seen.margin,
+            0.1,  # the slowest set of drafts lacked 0.04
+            over="channels taps",
+            each=True,
+            label="margin over Σ‖u‖‖w‖, every set",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         following = np.minimum(np.arange(len(law.taps)) + 1, len(law.taps) - 1)
         rivals = [
             kit.rival(
-                "l2",
+                "the ℓ2 margin with any filter",
                 "a short filter can only smooth",
-                label="the ℓ2 margin with any filter",
                 margin=law.margin.isel(taps=0, drop=True).broadcast_like(law.margin),
             ),
             kit.rival(
-                "spectrum",
+                "ℓ1 of the spectrum with any filter",
                 "it is so for filters of full length",
-                label="ℓ1 of the spectrum with any filter",
+                id="spectrum",
                 margin=law.margin.isel(taps=-1, drop=True).broadcast_like(law.margin),
             ),
             kit.rival(
-                "degree",
+                "the norm of the next number of taps",
                 "one might count waves, not taps",
-                label="the norm of the next number of taps",
                 margin=("seed taps", law.margin.values[:, following]),
             ),
         ]
@@ -213,65 +204,57 @@ class ShortFilters(kit.Claim[Setting]):
             for x, y in zip(setting.x, setting.y, strict=True)
         ]
         wavelets = kit.rival(
-            "haar",
+            f"ℓ1 of Haar's wavelets with {self.taps[1]} taps",
             "the talk expects sparse wavelets",
-            label=f"ℓ1 of Haar's wavelets with {self.taps[1]} taps",
+            id="haar",
             margin=haar,
         )
         return [wavelets, *rivals]
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         one_tap = seen.margin.isel(taps=0, drop=True).broadcast_like(seen.margin)
-        return [
-            kit.control(
-                "one_tap",
-                "its weight is flat",
-                label="the network with one tap, for all",
-                margin=one_tap.transpose(*seen.margin.dims),
-            ),
-            kit.control(
-                "power_tail",
-                "its multipliers stay on examples off the margin",
-                label="the loss 1/(1 + u)",
-                margin=seen.power_tail,
-            ),
-        ]
+        yield kit.control(
+            "the network with one tap, for all",
+            "its weight is flat",
+            margin=one_tap.transpose(*seen.margin.dims),
+        )
+        yield kit.control(
+            "the loss 1/(1 + u)",
+            "its multipliers stay on examples off the margin",
+            margin=seen.power_tail,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         falls = np.geomspace(FIRST, self.horizon, seen.sizes["reading"])
         missing = (1 - seen.along.isel(channels=0) / law.margin).mean("seed")
         gain = law.margin / law.margin.isel(taps=0)
         taps = np.array(self.every_taps)
         measured = (seen.margin / law.margin.isel(taps=0)).mean("seed")
-        return (
-            kit.panel(
-                "More taps have a wider margin, and a second channel gains nothing",
-                "taps k",
-                "largest margin over that in ℓ2",
-                kit.predicted_curve(taps, gain.mean("seed").values, "norm of k taps"),
-                *(
-                    kit.observed_curve(
-                        taps, measured.sel(channels=width).values, name, kind="points", shade=shade
-                    )
-                    for width, name, shade in zip(
-                        WIDTHS, ("one channel", "two"), (0.0, 0.6), strict=True
-                    )
-                ),
-                log="x",
+        yield kit.panel(
+            "More taps have a wider margin, and a second channel gains nothing",
+            "taps k",
+            "largest margin over that in ℓ2",
+            kit.predicted_curve(taps, gain.mean("seed").values, "norm of k taps"),
+            *(
+                kit.observed_curve(
+                    taps, measured.sel(channels=width).values, name, kind="points", shade=shade
+                )
+                for width, name, shade in zip(
+                    WIDTHS, ("one channel", "two"), (0.0, 0.6), strict=True
+                )
             ),
-            kit.panel(
-                "Networks approach the largest margin at every k",
-                "fall of log R",
-                "part that is missing, mean over sets",
-                *(
-                    kit.observed_curve(
-                        falls, missing.sel(taps=k).values, f"k = {k}", shade=i / len(taps)
-                    )
-                    for i, k in enumerate(self.every_taps)
-                    if k > 1
-                ),
-                log="xy",
+            log="x",
+        )
+        yield kit.panel(
+            "Networks approach the largest margin at every k",
+            "fall of log R",
+            "part that is missing, mean over sets",
+            *(
+                kit.observed_curve(
+                    falls, missing.sel(taps=k).values, f"k = {k}", shade=i / len(taps)
+                )
+                for i, k in enumerate(self.every_taps)
+                if k > 1
             ),
+            log="xy",
         )

@@ -10,7 +10,6 @@ Adam divides each coordinate by the size of its own recent gradients, which on a
 along signs.
 """
 
-from collections.abc import Mapping
 from typing import Annotated, NamedTuple
 
 import jax
@@ -134,10 +133,10 @@ class SteepestDescentMargin(kit.Claim[Setting]):
     full = {"seeds": 200, "steps": 200_000}
     out_of_scope = {"n": 60, "flipped": 0.3}
 
-    def axes(self) -> dict[str, tuple]:
+    def axes(self):
         return {"norm": (1, 2, 3, 4), "step": tuple(marks(self.steps).tolist())}
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         drawn = kit.compiled(jax.vmap(self._draw))(kit.keys(key, self.seeds))
         x, y = (np.asarray(part) for part in drawn)
         programs = [
@@ -152,16 +151,14 @@ class SteepestDescentMargin(kit.Claim[Setting]):
         flips = jax.random.uniform(for_flips, data.y.shape) < self.flipped
         return data.x, jnp.where(flips, -data.y, data.y)
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         least = min(program.margin for programs in setting.programs for program in programs)
         gradient = min(programs[GRADIENT].margin for programs in setting.programs)
         growth = self.plain_lr * gradient**2 * self.steps / FIRST
-        return [
-            kit.assume("smallest maximal margin", least, ">", 0, "the data are not separable"),
-            kit.assume("least η γ̄² t of the fits, plain steps", growth, ">", 1, "raise --steps"),
-        ]
+        yield kit.assume("smallest maximal margin", least, ">", 0, "the data are not separable")
+        yield kit.assume("least η γ̄² t of the fits, plain steps", growth, ">", 1, "raise --steps")
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         largest = np.array([[p.margin for p in programs] for programs in setting.programs])
         steps = marks(self.steps)
         return kit.law(
@@ -171,7 +168,7 @@ class SteepestDescentMargin(kit.Claim[Setting]):
             product=("step", np.ones(len(steps))),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         paths = follow(setting.x, setting.y, self.lr, self.plain_lr, self.steps)
         signed = setting.x * setting.y[..., None]
         own = lambda weights: np.stack(
@@ -190,54 +187,52 @@ class SteepestDescentMargin(kit.Claim[Setting]):
             forgetful=("seed", margins(paths.forgetful, signed, np.inf)[:, -1]),
         )
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return the gaps of the margins, relative to the largest, and the gap of plain steps times ‖w‖."""
         gap = (1 - seen.margin / law.margin).clip(min=FLOOR)
         plain_gap = (1 - seen.plain_margin / law.margin).clip(min=FLOOR)
         return {"gap": gap, "plain_gap": plain_gap, "product": plain_gap * seen.plain_size}
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "margin",
-                xarray.ones_like(law.margin),
-                seen.margin.isel(step=-1, drop=True) / law.margin,
-                0.02,  # the gap is the bounded part over ‖w‖ = 2η√t, which is 283 at the end
-                over="norm",
-                label="descent in each norm, steps η/√t: its margin over the largest",
-            ),
-            *(
-                kit.power(
-                    f"rate_{name}",
-                    law.decay,
-                    seen.gap.sel(norm=place, drop=True),
-                    0.1,
-                    over="step",
-                    label=f"{shown}, steps η/√t: gap of the margin against t",
-                )
-                for place, (name, shown) in enumerate(zip(NAMES, SHOWN, strict=True), 1)
-            ),
-            *(
-                kit.power(
-                    f"one_over_norm_{name}",
-                    law.product,
-                    seen.product.sel(norm=place, drop=True),
-                    0.1,  # ‖w‖ itself grows by t^0.2 here
-                    over="step",
-                    label=f"{shown}, plain steps: gap of the margin times ‖w‖ against t",
-                )
-                for place, (name, shown) in enumerate(zip(NAMES, SHOWN, strict=True), 1)
-            ),
-            kit.follows(
-                "adam",
-                xarray.ones_like(law.adam),
-                seen.adam / law.adam,
-                0.03,  # its steps are signs up to its memory, whose lag the steps η/√t leave behind
-                label="Adam on log R: its ℓ∞ margin over the largest",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "margin",
+            xarray.ones_like(law.margin),
+            seen.margin.isel(step=-1, drop=True) / law.margin,
+            0.02,  # the gap is the bounded part over ‖w‖ = 2η√t, which is 283 at the end
+            over="norm",
+            label="descent in each norm, steps η/√t: its margin over the largest",
+        )
+        yield from (
+            kit.power(
+                f"rate_{name}",
+                law.decay,
+                seen.gap.sel(norm=place, drop=True),
+                0.1,
+                over="step",
+                label=f"{shown}, steps η/√t: gap of the margin against t",
+            )
+            for place, (name, shown) in enumerate(zip(NAMES, SHOWN, strict=True), 1)
+        )
+        yield from (
+            kit.power(
+                f"one_over_norm_{name}",
+                law.product,
+                seen.product.sel(norm=place, drop=True),
+                0.1,  # ‖w‖ itself grows by t^0.2 here
+                over="step",
+                label=f"{shown}, plain steps: gap of the margin times ‖w‖ against t",
+            )
+            for place, (name, shown) in enumerate(zip(NAMES, SHOWN, strict=True), 1)
+        )
+        yield kit.follows(
+            "adam",
+            xarray.ones_like(law.adam),
+            seen.adam / law.adam,
+            0.03,  # its steps are signs up to its memory, whose lag the steps η/√t leave behind
+            label="Adam on log R: its ℓ∞ margin over the largest",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         signed = setting.x * setting.y[..., None]
         directions = np.array([[p.direction for p in every] for every in setting.programs])
         # what the separator of another norm is worth in each norm, (norm of the separator, norm, seed)
@@ -250,83 +245,67 @@ class SteepestDescentMargin(kit.Claim[Setting]):
         neighbours = (1, 2, 3, 2)
         next_norm = np.stack([worth[other, i] for i, other in enumerate(neighbours)])
         logarithm = np.log(self.plain_lr * law.margin.sel(norm=2).mean() ** 2 * law.step)
-        return [
-            kit.rival(
-                "gradient_everywhere",
-                "for gradient descent it is the ℓ2 margin",
-                label="always the ℓ2 separator",
-                margin=("norm seed", worth[GRADIENT]),
-            ),
-            kit.rival(
-                "next_norm",
-                "the nearest norm of the four",
-                label="the separator of the next norm",
-                margin=("norm seed", next_norm),
-            ),
-            kit.rival(
-                "adam_is_gradient",
-                "Adam is said to be gradient descent with adapted steps",
-                label="Adam finds the ℓ2 separator",
-                adam=("seed", worth[GRADIENT, SIGNS]),
-            ),
-            kit.rival(
-                "logarithmic",
-                "it is the rate of plain steps",
-                label="1/log t for steps η/√t too",
-                decay=logarithm[-1] / logarithm,
-            ),
-            kit.rival(
-                "one_over_t",
-                "normalized steps with momentum are proved to reach it",
-                label="1/t for steps η/√t",
-                decay=law.decay**2,
-            ),
-            kit.rival(
-                "square",
-                "the risk's second order decides in other problems",
-                label="plain steps: gap like 1/‖w‖²",
-                product=law.product / logarithm,
-            ),
-            kit.rival(
-                "no_gap_closes",
-                "the direction could settle before it is the best",
-                label="plain steps: a gap that stays",
-                product=law.product * logarithm,
-            ),
-        ]
+        yield kit.rival(
+            "always the ℓ2 separator",
+            "for gradient descent it is the ℓ2 margin",
+            margin=("norm seed", worth[GRADIENT]),
+        )
+        yield kit.rival(
+            "the separator of the next norm",
+            "the nearest norm of the four",
+            id="next_norm",
+            margin=("norm seed", next_norm),
+        )
+        yield kit.rival(
+            "Adam finds the ℓ2 separator",
+            "Adam is said to be gradient descent with adapted steps",
+            adam=("seed", worth[GRADIENT, SIGNS]),
+        )
+        yield kit.rival(
+            "1/log t for steps η/√t too",
+            "it is the rate of plain steps",
+            id="logarithmic",
+            decay=logarithm[-1] / logarithm,
+        )
+        yield kit.rival(
+            "1/t for steps η/√t",
+            "normalized steps with momentum are proved to reach it",
+            decay=law.decay**2,
+        )
+        yield kit.rival(
+            "plain steps: gap like 1/‖w‖²",
+            "the risk's second order decides in other problems",
+            product=law.product / logarithm,
+        )
+        yield kit.rival(
+            "plain steps: a gap that stays",
+            "the direction could settle before it is the best",
+            product=law.product * logarithm,
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "gradient",
-                "it finds the margin of ℓ2 whatever norm reads it",
-                label="gradient descent, read in all norms",
-                margin=seen.gradient_margin,
-            ),
-            kit.control(
-                "plain_steps",
-                "weights grow like log t",
-                label="plain steps in place of η/√t",
-                margin=seen.plain_margin,
-            ),
-            kit.control(
-                "tail",
-                "examples far from the margin pull for ever",
-                label="a loss with a power's tail",
-                plain_margin=seen.tail_margin,
-                plain_size=seen.tail_size,
-            ),
-            kit.control(
-                "adam_on_the_risk",
-                "gradients die faster than the memory of their squares, so that its steps are no signs",
-                label="Adam on R with steps too long for its memory",
-                adam=seen.forgetful,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "gradient descent, read in all norms",
+            "it finds the margin of ℓ2 whatever norm reads it",
+            margin=seen.gradient_margin,
+        )
+        yield kit.control(
+            "plain steps in place of η/√t", "weights grow like log t", margin=seen.plain_margin
+        )
+        yield kit.control(
+            "a loss with a power's tail",
+            "examples far from the margin pull for ever",
+            id="tail",
+            plain_margin=seen.tail_margin,
+            plain_size=seen.tail_size,
+        )
+        yield kit.control(
+            "Adam on R with steps too long for its memory",
+            "gradients die faster than the memory of their squares, so that its steps are no signs",
+            adam=seen.forgetful,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         steps = seen.step.values
         shades = np.linspace(0, 1, len(ORDERS))
         unit = seen.gap.mean("seed").values
@@ -337,38 +316,36 @@ class SteepestDescentMargin(kit.Claim[Setting]):
         forgetful = np.sort((seen.forgetful / law.adam).values)
         share = np.arange(1, len(ratio) + 1) / len(ratio)
         wrong = rivals["logarithmic"].decay.values
-        return (
-            kit.panel(
-                "With steps η/√t the gap falls like 1/√t in each norm",
-                "step",
-                "gap of the margin, relative",
-                *(
-                    kit.observed_curve(steps, gap, shown, shade=shade)
-                    for gap, shown, shade in zip(unit, SHOWN, shades, strict=True)
-                ),
-                kit.predicted_curve(steps, anchor * law.decay.values, "1/√t"),
-                kit.rival_curve(steps, anchor * wrong, "1/log t"),
-                log="xy",
+        yield kit.panel(
+            "With steps η/√t the gap falls like 1/√t in each norm",
+            "step",
+            "gap of the margin, relative",
+            *(
+                kit.observed_curve(steps, gap, shown, shade=shade)
+                for gap, shown, shade in zip(unit, SHOWN, shades, strict=True)
             ),
-            kit.panel(
-                "With plain steps it falls like 1/‖w‖",
-                "‖w‖",
-                "gap of the margin, relative",
-                *(
-                    kit.observed_curve(norm, gap, shown, shade=shade)
-                    for norm, gap, shown, shade in zip(size, plain, SHOWN, shades, strict=True)
-                ),
-                *(
-                    kit.predicted_curve(norm, gap[-1] * norm[-1] / norm, "1/‖w‖" if not i else "")
-                    for i, (norm, gap) in enumerate(zip(size, plain, strict=True))
-                ),
-                log="xy",
+            kit.predicted_curve(steps, anchor * law.decay.values, "1/√t"),
+            kit.rival_curve(steps, anchor * wrong, "1/log t"),
+            log="xy",
+        )
+        yield kit.panel(
+            "With plain steps it falls like 1/‖w‖",
+            "‖w‖",
+            "gap of the margin, relative",
+            *(
+                kit.observed_curve(norm, gap, shown, shade=shade)
+                for norm, gap, shown, shade in zip(size, plain, SHOWN, shades, strict=True)
             ),
-            kit.panel(
-                "Adam finds the margin of ℓ∞",
-                "ℓ∞ margin / the largest",
-                "share of sets below",
-                kit.observed_curve(ratio, share, "on log R", kind="steps"),
-                kit.observed_curve(forgetful, share, "on R", kind="steps", shade=1.0),
+            *(
+                kit.predicted_curve(norm, gap[-1] * norm[-1] / norm, "1/‖w‖" if not i else "")
+                for i, (norm, gap) in enumerate(zip(size, plain, strict=True))
             ),
+            log="xy",
+        )
+        yield kit.panel(
+            "Adam finds the margin of ℓ∞",
+            "ℓ∞ margin / the largest",
+            "share of sets below",
+            kit.observed_curve(ratio, share, "on log R", kind="steps"),
+            kit.observed_curve(forgetful, share, "on R", kind="steps", shade=1.0),
         )

@@ -7,7 +7,6 @@ for a linear model, the ℓ1 margin for a diagonal network, and the ℓ1 margin 
 The limit is the same for the exponential and for the logistic loss; the way there differs where λ is not small.
 """
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any, NamedTuple
 
@@ -171,10 +170,10 @@ class WeakRegularization(kit.Claim[Setting]):
         """The logarithms of λ."""
         return -np.log(10) * np.array(self.decades)
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {"model": MODELS, "loss": LOSSES, "decade": self.decades}
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         for_sets, for_planes = (kit.keys(k, self.seeds) for k in jax.random.split(key))
         sets = kit.compiled(jax.vmap(self.draw))(for_sets, for_planes)
         x, y, plane, signs = (np.asarray(part) for part in sets)
@@ -192,14 +191,14 @@ class WeakRegularization(kit.Claim[Setting]):
         data = separable(for_set, self.n, self.dimension, self.margin)
         return data.x, data.y, *_quadrants(for_plane, self.n)
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         advice = "no network separates the examples; choose --contradictions 0"
         return [
             kit.assume(f"least maximal margin, {name}", margins.min(), ">", 0, advice)
             for name, margins in zip(MODELS, setting.margins, strict=True)
         ]
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         n = setting.y.shape[1]
         minima = [
             [
@@ -225,7 +224,7 @@ class WeakRegularization(kit.Claim[Setting]):
             guarantee=("model seed loss decade", np.maximum(guarantee, 0)),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         ends = kit.compiled(self.minima)(
             setting[:4], kit.keys(key, 3), self.strengths, np.arange(len(LOSSES)) == 1
         )
@@ -290,7 +289,7 @@ class WeakRegularization(kit.Claim[Setting]):
         end = descend(objective, net.init(key), rule, self.steps, record=self.steps).params
         return y * net.apply(end, x), size(end)
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         return [
             kit.assume(
                 f"largest certified excess of the risk, {name}",
@@ -302,7 +301,7 @@ class WeakRegularization(kit.Claim[Setting]):
             for name, excess in zip(MODELS, observed["excess"], strict=True)
         ]
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return normalized margins, and what the least margin gains per ‖θ‖^L from each penalty to the next."""
         normalized = seen.least / seen.length
         gains = [array.diff("decade") for array in (seen.least, seen.length)]
@@ -312,34 +311,32 @@ class WeakRegularization(kit.Claim[Setting]):
             "gained": (gains[0] / gains[1]).rename(decade="between").drop_vars("between"),
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.agrees(
-                "minima",
-                abs(seen.normalized / law.minima - 1),
-                DISTANCE,
-                label="normalized margin of the minimum, relative distance from the program's",
-            ),
-            kit.follows(
-                "limit",
-                law.limit,
-                seen.gained.isel(between=-1),
-                0.015,  # 0.6 % at most between these penalties, and up to 3 % between the strongest
-                over="model loss",
-                each=True,
-                label="least margin gained per ‖θ‖^L between the weakest penalties",
-            ),
-            kit.at_least(
-                "guarantee",
-                law.guarantee,
-                seen.part,
-                over="model loss decade",
-                each=True,
-                label="margin / γ*, at least what is guaranteed",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.agrees(
+            "minima",
+            abs(seen.normalized / law.minima - 1),
+            DISTANCE,
+            label="normalized margin of the minimum, relative distance from the program's",
+        )
+        yield kit.follows(
+            "limit",
+            law.limit,
+            seen.gained.isel(between=-1),
+            0.015,  # 0.6 % at most between these penalties, and up to 3 % between the strongest
+            over="model loss",
+            each=True,
+            label="least margin gained per ‖θ‖^L between the weakest penalties",
+        )
+        yield kit.at_least(
+            "guarantee",
+            law.guarantee,
+            seen.part,
+            over="model loss decade",
+            each=True,
+            label="margin / γ*, at least what is guaranteed",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         on_diagonal = law.model == MODELS[1]
         separators = [hard_margin(x, y).direction for x, y in _sets(setting, 1)]
         wide = [
@@ -348,92 +345,77 @@ class WeakRegularization(kit.Claim[Setting]):
         ]
         of_l2 = lambda array: xarray.where(on_diagonal, xarray.DataArray(wide, dims="seed"), array)
         double = xarray.where(law.model == MODELS[2], 2, 1)
-        return [
-            kit.rival(
-                "l2_separator",
-                "its penalty is a sum of squares",
-                label="the diagonal network finds the ℓ2 separator",
-                minima=of_l2(law.minima),
-                limit=of_l2(law.limit),
-            ),
-            kit.rival(
-                "one_loss",
-                "the limit is the same",
-                label="the logistic loss has the minima of the exponential one",
-                minima=law.minima.isel(loss=0, drop=True),
-            ),
-            kit.rival(
-                "strong",
-                "the largest here is 10⁻² already",
-                label="λ need not be small",
-                minima=law.minima.isel(decade=0, drop=True),
-            ),
-            kit.rival(
-                "every_strength",
-                "it is what the theorem says if its limit is forgotten",
-                label="every λ gives the maximal margin",
-                minima=law.limit,
-                guarantee=1.0,
-            ),
-            kit.rival(
-                "one_layer",
-                "the ℓ1 margin over unit neurons is often given as γ*",
-                label="only one layer pays for a neuron",
-                minima=law.minima * double,
-                limit=law.limit * double,
-            ),
-        ]
+        yield kit.rival(
+            "the diagonal network finds the ℓ2 separator",
+            "its penalty is a sum of squares",
+            minima=of_l2(law.minima),
+            limit=of_l2(law.limit),
+        )
+        yield kit.rival(
+            "the logistic loss has the minima of the exponential one",
+            "the limit is the same",
+            minima=law.minima.isel(loss=0, drop=True),
+        )
+        yield kit.rival(
+            "λ need not be small",
+            "the largest here is 10⁻² already",
+            minima=law.minima.isel(decade=0, drop=True),
+        )
+        yield kit.rival(
+            "every λ gives the maximal margin",
+            "it is what the theorem says if its limit is forgotten",
+            minima=law.limit,
+            guarantee=1.0,
+        )
+        yield kit.rival(
+            "only one layer pays for a neuron",
+            "the ℓ1 margin over unit neurons is often given as γ*",
+            minima=law.minima * double,
+            limit=law.limit * double,
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         exchanged = {"least": seen.least[[1, 0, 2]].values, "length": seen.length[[1, 0, 2]].values}
         dims = seen.least.dims
-        return [
-            kit.control(
-                "exchanged",
-                "each architecture has a norm of its own",
-                label="the linear model for the diagonal network, and the reverse",
-                **{name: (dims, values) for name, values in exchanged.items()},
-            ),
-            kit.control(
-                "stronger",
-                "λ does not tend to zero",
-                label="each penalty's minima for those of the next weaker one",
-                least=(dims, np.roll(seen.least.values, 1, -1)),
-                length=(dims, np.roll(seen.length.values, 1, -1)),
-            ),
-        ]
+        yield kit.control(
+            "the linear model for the diagonal network, and the reverse",
+            "each architecture has a norm of its own",
+            **{name: (dims, values) for name, values in exchanged.items()},
+        )
+        yield kit.control(
+            "each penalty's minima for those of the next weaker one",
+            "λ does not tend to zero",
+            least=(dims, np.roll(seen.least.values, 1, -1)),
+            length=(dims, np.roll(seen.length.values, 1, -1)),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         decades = np.array(self.decades)
         wanted = law.minima / law.limit
         lines = lambda array, i: array[i].stack(line=("seed", "loss")).T.values
         gaps = 1 - seen.part.mean(("seed", "loss"))
-        return (
+        yield from (
+            kit.panel(
+                f"{name[0].upper()}{name[1:]}: up to γ*",
+                "log₁₀ 1/λ",
+                "margin / γ*",
+                kit.predicted_curve(decades, lines(wanted, i), "program"),
+                kit.observed_curve(decades, lines(seen.part, i), "descent", kind="points"),
+                kit.context_curve(decades, law.guarantee[i, 0, 0], "guarantee, first seed"),
+                ylim=(0.5, 1.02),
+            )
+            for i, name in enumerate(MODELS)
+        )
+        yield kit.panel(
+            "The gap closes like 1/log(1/λ)",
+            "log₁₀ 1/λ",
+            "1 − margin / γ*, mean over seeds",
             *(
-                kit.panel(
-                    f"{name[0].upper()}{name[1:]}: up to γ*",
-                    "log₁₀ 1/λ",
-                    "margin / γ*",
-                    kit.predicted_curve(decades, lines(wanted, i), "program"),
-                    kit.observed_curve(decades, lines(seen.part, i), "descent", kind="points"),
-                    kit.context_curve(decades, law.guarantee[i, 0, 0], "guarantee, first seed"),
-                    ylim=(0.5, 1.02),
-                )
+                kit.observed_curve(decades, gaps[i], name, shade=i / 2)
                 for i, name in enumerate(MODELS)
             ),
-            kit.panel(
-                "The gap closes like 1/log(1/λ)",
-                "log₁₀ 1/λ",
-                "1 − margin / γ*, mean over seeds",
-                *(
-                    kit.observed_curve(decades, gaps[i], name, shade=i / 2)
-                    for i, name in enumerate(MODELS)
-                ),
-                kit.predicted_curve(decades, float(gaps[0, 0]) * decades[0] / decades, "slope −1"),
-                log="xy",
-            ),
+            kit.predicted_curve(decades, float(gaps[0, 0]) * decades[0] / decades, "slope −1"),
+            log="xy",
         )
 
 

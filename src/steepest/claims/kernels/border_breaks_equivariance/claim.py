@@ -5,11 +5,9 @@ channels: how far the output of a trained network moves when its input is shifte
 kernel regression with windows that are cut elsewhere.
 """
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-import xarray
 
 from steepest import kit
 from steepest.claims.kernels.border_breaks_equivariance import experiment, theory
@@ -121,7 +119,7 @@ class BorderBreaksEquivariance(kit.Claim[Setting]):
         ),
     )
     not_told = {
-        "deviation.shift.halved": "at four shifts the law is less than half as large again as at one",
+        "deviation.shift.halved": "at four shifts the law is less than half as large again as at one"
     }
     tiny = {
         "sizes": (6, 8),
@@ -137,10 +135,10 @@ class BorderBreaksEquivariance(kit.Claim[Setting]):
     out_of_scope = {"rate": 6.0}
     precision = "float32"
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {"size": self.sizes, "shift": self.shifts, "t": self.times}
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
 
         def of_size(count: int) -> Signals:
@@ -151,17 +149,15 @@ class BorderBreaksEquivariance(kit.Claim[Setting]):
 
         return Setting(tuple(map(of_size, self.sizes)))
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         kernels = [self.kernels(signals, circular=False)[0].ntk for signals in setting.signals]
         largest = max(np.linalg.eigvalsh(kernel)[-1] for kernel in kernels) / self.signals
-        return [
-            kit.assume(
-                "ηλ_max/m", self.rate * largest, between=(0, 2), note="choose a smaller --rate"
-            ),
-            kit.assume(
-                "taps of a window", self.taps, "<=", min(self.sizes), "choose larger --sizes"
-            ),
-        ]
+        yield kit.assume(
+            "ηλ_max/m", self.rate * largest, between=(0, 2), note="choose a smaller --rate"
+        )
+        yield kit.assume(
+            "taps of a window", self.taps, "<=", min(self.sizes), "choose larger --sizes"
+        )
 
     def kernels(self, signals: Signals, *, circular: bool) -> tuple[theory.Kernels, theory.Kernels]:
         """Return the kernels of the training signals, and of all test signals with them."""
@@ -187,14 +183,14 @@ class BorderBreaksEquivariance(kit.Claim[Setting]):
         outputs = [self.learned(of_size, readout_only=readout_only) for of_size in setting.signals]
         return np.stack(list(map(theory.deviation, outputs)))
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         around = [self.learned(signals, circular=True) for signals in setting.signals]
         return kit.law(
             deviation=("size t shift", self.deviations(setting)),
             limit_moves=("size t", [theory.largest_move(outputs) for outputs in around]),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         most = max(self.sizes)
         middle = len(self.sizes) // 2
         count = self.sizes[middle]
@@ -236,33 +232,31 @@ class BorderBreaksEquivariance(kit.Claim[Setting]):
             moves_of_flatten=("seed t", moves[sizes + 2]),
         )
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
+    def judge(self, law, seen):
+        yield kit.agrees(
+            "moves",
+            seen.moves,
+            ROUNDING,
+            label="largest move of a trained network's output under a shift, around a circle",
+        )
+        yield kit.follows(
+            "deviation",
+            law.deviation,
+            seen.deviation,
+            0.2,  # the interval takes 0.08, and departures of networks this wide 0.04
+            label="deviation of outputs under a shift, behind zero padding",
+        )
+        yield kit.idle(
             kit.agrees(
-                "moves",
-                seen.moves,
-                ROUNDING,
-                label="largest move of a trained network's output under a shift, around a circle",
+                "limit_moves",
+                law.limit_moves,
+                1e-10,  # double precision
+                label="largest move of kernel regression under a shift, around a circle",
             ),
-            kit.follows(
-                "deviation",
-                law.deviation,
-                seen.deviation,
-                0.2,  # the interval takes 0.08, and departures of networks this wide 0.04
-                label="deviation of outputs under a shift, behind zero padding",
-            ),
-            kit.idle(
-                kit.agrees(
-                    "limit_moves",
-                    law.limit_moves,
-                    1e-10,  # double precision
-                    label="largest move of kernel regression under a shift, around a circle",
-                ),
-                "windows around a circle only change places, and a sum over them stays: no network is looked at",
-            ),
-        ]
+            "windows around a circle only change places, and a sum over them stays: no network is looked at",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         size = law["size"]
         shift = law["shift"]
         middle = lambda axis: float(np.exp(np.log(axis).mean()))
@@ -270,109 +264,88 @@ class BorderBreaksEquivariance(kit.Claim[Setting]):
         outputs = np.array([theory.root_mean_square(learned[:, 0]) for learned in bordered])
         share = outputs / outputs[:, -1:]  # (sizes, times)
         rounding = ROUNDING * outputs
-        return [
-            kit.rival(
-                "like_a_mean",
-                "a mean over N positions fluctuates by 1/√N",
-                label="deviation ∝ 1/√N",
-                deviation=law.deviation * (size / middle(size)) ** 0.5,
+        yield kit.rival(
+            "deviation ∝ 1/√N",
+            "a mean over N positions fluctuates by 1/√N",
+            id="like_a_mean",
+            deviation=law.deviation * (size / middle(size)) ** 0.5,
+        )
+        yield kit.rival(
+            "deviation ∝ shift",
+            "each position of a shift moves the output as much again",
+            deviation=law.deviation.isel(shift=0, drop=True) * shift / shift[0],
+        )
+        yield kit.rival(
+            "only the last layer learns (NNGP)",
+            "filters that move do not read the border otherwise",
+            deviation=("size t shift", self.deviations(setting, readout_only=True)),
+        )
+        yield kit.rival(
+            "deviation ∝ output at all times",
+            "the deviation is a fixed part of what is learned",
+            accepted="the part of the output that a border moves changes little during training",
+            deviation=(
+                "size t shift",
+                law.deviation.isel(t=[-1]).transpose("size", "t", "shift").values
+                * share[:, :, None],
             ),
-            kit.rival(
-                "per_position",
-                "each position of a shift moves the output as much again",
-                label="deviation ∝ shift",
-                deviation=law.deviation.isel(shift=0, drop=True) * shift / shift[0],
-            ),
-            kit.rival(
-                "readout_only",
-                "filters that move do not read the border otherwise",
-                label="only the last layer learns (NNGP)",
-                deviation=("size t shift", self.deviations(setting, readout_only=True)),
-            ),
-            kit.rival(
-                "like_outputs",
-                "the deviation is a fixed part of what is learned",
-                label="deviation ∝ output at all times",
-                accepted="the part of the output that a border moves changes little during training",
-                deviation=(
-                    "size t shift",
-                    law.deviation.isel(t=[-1]).transpose("size", "t", "shift").values
-                    * share[:, :, None],
-                ),
-            ),
-            kit.rival(
-                "invariant",
-                "all positions share one filter, and pooling forgets where it answered",
-                label="behind zero padding rounding alone moves outputs",
-                deviation=("size t shift", np.repeat(rounding[:, :, None], len(shift), axis=2)),
-            ),
-        ]
+        )
+        yield kit.rival(
+            "behind zero padding rounding alone moves outputs",
+            "all positions share one filter, and pooling forgets where it answered",
+            deviation=("size t shift", np.repeat(rounding[:, :, None], len(shift), axis=2)),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "border",
-                "windows at the border are cut",
-                label="zero padding",
-                moves=seen.moves_at_border,
-            ),
-            kit.control(
-                "stride",
-                "odd shifts exchange positions that are read and others",
-                label="a stride of two",
-                moves=seen.moves_of_stride,
-            ),
-            kit.control(
-                "flatten",
-                "every position has last weights of its own",
-                label="flatten in place of pooling",
-                moves=seen.moves_of_flatten,
-                deviation=seen.deviation_of_flatten,
-            ),
-            kit.control(
-                "around",
-                "there is no border",
-                label="circular padding",
-                deviation=seen.deviation_around,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "zero padding", "windows at the border are cut", moves=seen.moves_at_border
+        )
+        yield kit.control(
+            "a stride of two",
+            "odd shifts exchange positions that are read and others",
+            moves=seen.moves_of_stride,
+        )
+        yield kit.control(
+            "flatten in place of pooling",
+            "every position has last weights of its own",
+            id="flatten",
+            moves=seen.moves_of_flatten,
+            deviation=seen.deviation_of_flatten,
+        )
+        yield kit.control("circular padding", "there is no border", deviation=seen.deviation_around)
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         end = {"t": -1}
         around = seen.moves.max("seed").values
         at_border = seen.moves_at_border.mean("seed").values
-        return (
-            kit.curves(
-                "A longer signal has less of a border",
-                law.deviation.isel(end),
-                seen.deviation.isel(end),
-                over="size",
-                by="shift",
-                x="positions N",
-                y="deviation under a shift",
-                name="shift {}",
-                log="xy",
-            ),
-            kit.curves(
-                "The deviation is learned with the rest",
-                law.deviation.isel(shift=-1, drop=True),
-                seen.deviation.isel(shift=-1, drop=True),
-                over="t",
-                by="size",
-                x="steps t",
-                y="deviation under a shift",
-                name="N = {}",
-                log="xy",
-            ),
-            kit.panel(
-                "Around a circle only rounding is left",
-                "steps t",
-                "largest move over output",
-                kit.observed_curve(self.times, around, "circular padding", kind="points"),
-                kit.context_curve(self.times, at_border, "zero padding"),
-                log="xy",
-                ylim=(1e-8, 10),
-            ),
+        yield kit.curves(
+            "A longer signal has less of a border",
+            law.deviation.isel(end),
+            seen.deviation.isel(end),
+            over="size",
+            by="shift",
+            x="positions N",
+            y="deviation under a shift",
+            name="shift {}",
+            log="xy",
+        )
+        yield kit.curves(
+            "The deviation is learned with the rest",
+            law.deviation.isel(shift=-1, drop=True),
+            seen.deviation.isel(shift=-1, drop=True),
+            over="t",
+            by="size",
+            x="steps t",
+            y="deviation under a shift",
+            name="N = {}",
+            log="xy",
+        )
+        yield kit.panel(
+            "Around a circle only rounding is left",
+            "steps t",
+            "largest move over output",
+            kit.observed_curve(self.times, around, "circular padding", kind="points"),
+            kit.context_curve(self.times, at_border, "zero padding"),
+            log="xy",
+            ylim=(1e-8, 10),
         )

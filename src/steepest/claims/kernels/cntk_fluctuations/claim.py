@@ -7,8 +7,6 @@ of that away. Pooling shares one last weight among all positions, so that they c
 than behind flatten, as two and as ten.
 """
 
-from collections.abc import Mapping
-
 import numpy as np
 import xarray
 
@@ -135,7 +133,7 @@ class CntkFluctuations(kit.Claim[draws.Setting]):
             len(self.correlations) // 2
         ]
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {
             "head": HEADS,
             "kind": KINDS,
@@ -144,13 +142,13 @@ class CntkFluctuations(kit.Claim[draws.Setting]):
             "n": self.channels,
         }
 
-    def setting(self, key: kit.Key) -> draws.Setting:
+    def setting(self, key):
         return draws.Setting.draw(kit.numpy_generator(key), self.images)
 
-    def hypotheses(self, setting: draws.Setting) -> list[kit.Hypothesis]:
-        return [draws.positions_differ(self.correlations)]
+    def hypotheses(self, setting):
+        yield draws.positions_differ(self.correlations)
 
-    def predict(self, setting: draws.Setting) -> kit.Prediction:
+    def predict(self, setting):
         middle = self.of_signals(*self.middle)
         digits = [[self.of_image(image) for image in images] for images in setting.images]
         spread = [[self.of_signals(p, rho) for p in self.positions] for rho in self.correlations]
@@ -171,7 +169,7 @@ class CntkFluctuations(kit.Claim[draws.Setting]):
         covariance = covariances.windows(image[..., 0])
         return theory.pooled_by_draws(covariance, DRAWN), covariances.flattened(covariance)
 
-    def observe(self, setting: draws.Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
 
         def run(head: str, n: int, inputs: kit.Values, *changes: experiment.Change) -> kit.Values:
@@ -202,108 +200,89 @@ class CntkFluctuations(kit.Claim[draws.Setting]):
             digits=("head kind seed", of_digits.mean(2)),
         )
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         # Laws are exact: of a margin the interval takes 0.08, and its centre may be off as far again by chance. On
         # digits it takes 0.06, and the channels that are drawn for the law 0.02.
-        return [
-            kit.follows(
-                "spread", law.spread, seen.spread, 0.2, label="n times the relative variance of Θ"
-            ),
-            kit.follows(
-                "channels",
-                law.channels,
-                seen.channels,
-                0.2,
-                label="relative variance of Θ along n",
-            ),
-            kit.follows("digits", law.digits, seen.digits, 0.15, label="n times that on digits"),
-            kit.follows(
-                "counted",
-                law.counted,
-                covariances.AT_ONE_POSITION / seen.digits,
-                # numbers in words: off by a tenth in most digits, and by a quarter in some; the interval takes 0.06
-                (0.75, 1.35),
-                label="positions of a digit that count",
-            ),
-        ]
+        yield kit.follows(
+            "spread", law.spread, seen.spread, 0.2, label="n times the relative variance of Θ"
+        )
+        yield kit.follows(
+            "channels", law.channels, seen.channels, 0.2, label="relative variance of Θ along n"
+        )
+        yield kit.follows("digits", law.digits, seen.digits, 0.15, label="n times that on digits")
+        yield kit.follows(
+            "counted",
+            law.counted,
+            covariances.AT_ONE_POSITION / seen.digits,
+            # numbers in words: off by a tenth in most digits, and by a quarter in some; the interval takes 0.06
+            (0.75, 1.35),
+            label="positions of a digit that count",
+        )
 
-    def rivals(self, setting: draws.Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         count = law.positions
         pairs = count / (1 + (count - 1) * law.rho**2)
         ones = xarray.ones_like(law.spread)
         swapped = lambda array: array.isel(head=slice(None, None, -1)).values
         as_they_are = lambda array: array.isel(kind=0, drop=True)
         spectra = [theory.directions(images) for images in setting.images]
-        return [
-            kit.rival(
-                "independent",
-                "a mean over P positions varies P times less",
-                label="P_e = P",
-                spread=ones * covariances.AT_ONE_POSITION / count,
-                digits=xarray.ones_like(law.digits) * covariances.AT_ONE_POSITION / draws.SIDE**2,
-                counted=xarray.ones_like(law.counted) * draws.SIDE**2,
+        yield kit.rival(
+            "P_e = P",
+            "a mean over P positions varies P times less",
+            id="independent",
+            spread=ones * covariances.AT_ONE_POSITION / count,
+            digits=xarray.ones_like(law.digits) * covariances.AT_ONE_POSITION / draws.SIDE**2,
+            counted=xarray.ones_like(law.counted) * draws.SIDE**2,
+        )
+        yield kit.rival(
+            "centred images count as others do",
+            "the mean of the pixels is one direction of 64",
+            digits=xarray.ones_like(law.digits) * as_they_are(law.digits),
+            counted=xarray.ones_like(law.counted) * as_they_are(law.counted),
+        )
+        yield kit.rival(
+            "P_e = (tr K)²/tr K²",
+            "the number of independent terms in a mean of squares whose correlations are ρ²",
+            id="squared_correlations",
+            spread=ones * covariances.AT_ONE_POSITION / pairs,
+            digits=(
+                "head kind",
+                [covariances.AT_ONE_POSITION * np.mean(1 / np.array(spectra), axis=1)] * 2,
             ),
-            kit.rival(
-                "one_direction",
-                "the mean of the pixels is one direction of 64",
-                label="centred images count as others do",
-                digits=xarray.ones_like(law.digits) * as_they_are(law.digits),
-                counted=xarray.ones_like(law.counted) * as_they_are(law.counted),
-            ),
-            kit.rival(
-                "squared_correlations",
-                "the number of independent terms in a mean of squares whose correlations are ρ²",
-                label="P_e = (tr K)²/tr K²",
-                spread=ones * covariances.AT_ONE_POSITION / pairs,
-                digits=(
-                    "head kind",
-                    [covariances.AT_ONE_POSITION * np.mean(1 / np.array(spectra), axis=1)] * 2,
-                ),
-            ),
-            kit.rival(
-                "pooling_averages_more",
-                "pooling is an average, and flatten is none",
-                label="pooled and flattened exchanged",
-                spread=("head rho positions", swapped(law.spread)),
-                digits=("head kind", swapped(law.digits)),
-                channels=("head n", swapped(law.channels)),
-                counted=("head kind", swapped(law.counted)),
-            ),
-            kit.rival(
-                "like_outputs",
-                "kernels err like a sum of n terms, as outputs do",
-                label="variance ∝ n^(−1/2)",
-                channels=law.channels
-                * (law.n / float(np.exp(np.log(self.channels).mean()))) ** 0.5,
-            ),
-        ]
+        )
+        yield kit.rival(
+            "pooled and flattened exchanged",
+            "pooling is an average, and flatten is none",
+            spread=("head rho positions", swapped(law.spread)),
+            digits=("head kind", swapped(law.digits)),
+            channels=("head n", swapped(law.channels)),
+            counted=("head kind", swapped(law.counted)),
+        )
+        yield kit.rival(
+            "variance ∝ n^(−1/2)",
+            "kernels err like a sum of n terms, as outputs do",
+            channels=law.channels * (law.n / float(np.exp(np.log(self.channels).mean()))) ** 0.5,
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "other_signals",
-                "they have other correlations of positions",
-                label="correlations in the opposite order",
-                spread=seen.spread.isel(rho=slice(None, None, -1)).drop_vars("rho"),
-            ),
-            kit.control(
-                "other_images",
-                "they have other correlations of positions",
-                label="centred images for those that are not, and the other way",
-                digits=("head kind seed", seen.digits.isel(kind=[1, 0]).values),
-            ),
-            kit.control(
-                "one_scale",
-                "channels are not independent",
-                label="filters of a network with one random scale",
-                spread=seen.spread_of_one_scale,
-                channels=seen.channels_of_one_scale,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "correlations in the opposite order",
+            "they have other correlations of positions",
+            spread=seen.spread.isel(rho=slice(None, None, -1)).drop_vars("rho"),
+        )
+        yield kit.control(
+            "centred images for those that are not, and the other way",
+            "they have other correlations of positions",
+            digits=("head kind seed", seen.digits.isel(kind=[1, 0]).values),
+        )
+        yield kit.control(
+            "filters of a network with one random scale",
+            "channels are not independent",
+            spread=seen.spread_of_one_scale,
+            channels=seen.channels_of_one_scale,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         effective = lambda spread, head: (
             covariances.AT_ONE_POSITION / spread.sel(head=head, drop=True)
         )
@@ -324,17 +303,15 @@ class CntkFluctuations(kit.Claim[draws.Setting]):
                 ylim=(0.7, 40),
             )
 
-        return (
-            panel("pooled", "Pooled: correlated positions count little"),
-            panel("flattened", "Flattened: more of them count"),
-            kit.curves(
-                "Kernels vary as 1/n",
-                law.channels,
-                seen.channels,
-                over="n",
-                by="head",
-                x="channels n",
-                y="Var Θ/(E Θ)²",
-                log="xy",
-            ),
+        yield panel("pooled", "Pooled: correlated positions count little")
+        yield panel("flattened", "Flattened: more of them count")
+        yield kit.curves(
+            "Kernels vary as 1/n",
+            law.channels,
+            seen.channels,
+            over="n",
+            by="head",
+            x="channels n",
+            y="Var Θ/(E Θ)²",
+            log="xy",
         )

@@ -6,7 +6,6 @@ one, and outputs follow f' = −e^(−2(D−1)λt) Θ_0(f − y) − Dλf. They 
 Decay towards the start keeps the kernel, and ends at kernel ridge.
 """
 
-from collections.abc import Mapping
 from typing import Annotated
 
 import numpy as np
@@ -100,14 +99,14 @@ class DecayLeavesKernel(kit.Claim[Setting]):
     )
     not_told = {
         "distance.width.halved": "the exponent's margin is 0.2, and half of ½ is 0.25: the interval reaches over the "
-        "difference",
+        "difference"
     }
     tiny = {"widths": (32, 64, 128), "images": 4, "steps": 20, "seeds": 3}
     full = {"widths": (128, 384, 1152, 3456), "seeds": 30}
     out_of_scope = {"multiple": 2.5, "widths": (32, 64, 128), "images": 4, "steps": 20, "seeds": 3}
     precision = "float32"
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {
             "activation": ACTIVATIONS,
             "width": self.widths,
@@ -121,34 +120,32 @@ class DecayLeavesKernel(kit.Claim[Setting]):
         if self.classes[0] == self.classes[1]:
             raise kit.UserError(f"classes must be two digits, got {self.classes}; try 0 1")
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         x, y = draw_images(key, self.classes, self.images)
         kernels = [tangent_kernel(x, power) / self.images for power in POWERS]
         rates = self.multiple / np.array([np.linalg.eigvalsh(kernel)[-1] for kernel in kernels])
         return Setting(x, y, rates, self.shrinkage / self.steps / rates)
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
-        return [
-            kit.assume(
-                "η λ_max", self.multiple, "<", 2, "descent must be stable: lower --multiple"
-            ),
-            kit.assume(
-                "examples over the smallest width",
-                self.images / min(self.widths),
-                "<=",
-                0.15,
-                "the limit is for n ≫ examples",
-            ),
-            kit.assume(
-                "ηλ",
-                self.shrinkage / self.steps,
-                "<=",
-                0.05,
-                "the law is of small steps: raise --steps",
-            ),
-        ]
+    def hypotheses(self, setting):
+        yield kit.assume(
+            "η λ_max", self.multiple, "<", 2, "descent must be stable: lower --multiple"
+        )
+        yield kit.assume(
+            "examples over the smallest width",
+            self.images / min(self.widths),
+            "<=",
+            0.15,
+            "the limit is for n ≫ examples",
+        )
+        yield kit.assume(
+            "ηλ",
+            self.shrinkage / self.steps,
+            "<=",
+            0.05,
+            "the law is of small steps: raise --steps",
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         at = self.steps // RECORDS * np.arange(1, RECORDS + 1)
         keep = 1 - self.shrinkage / self.steps
         shrunk = keep ** (2.0 * np.outer(POWERS, at))
@@ -192,7 +189,7 @@ class DecayLeavesKernel(kit.Claim[Setting]):
         between = self.steps // RECORDS
         return np.stack(paths)[:, between::between]
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         kinds = [(i, towards) for towards in (ZERO, START) for i in range(len(POWERS))]
         every = [kind for kind in kinds for _ in range(self.seeds)]
         which = np.array([i for i, _ in every])
@@ -217,7 +214,7 @@ class DecayLeavesKernel(kit.Claim[Setting]):
             targets=("image", setting.y),
         )
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return distances from the limit, and how much of the targets the widest networks' outputs have."""
         widest = int(np.argmax(self.widths))
         early = (seen.trained - law.limit).isel(
@@ -231,7 +228,7 @@ class DecayLeavesKernel(kit.Claim[Setting]):
             "ridge": along(seen.steady_trained),
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         distances = [
             kit.power(
                 f"distance_{id}",
@@ -243,121 +240,105 @@ class DecayLeavesKernel(kit.Claim[Setting]):
             )
             for id, activation in zip(IDS, ACTIVATIONS, strict=True)
         ]
-        return [
-            kit.follows(
-                "kernel",
-                law.kernel,
-                seen.kernel,
-                0.08,  # what is learned adds 6/n to it, 0.05 at 128 neurons
-                absolute=True,
-                label="tangent kernel over that of the start",
-            ),
-            kit.follows(
-                "outputs",
-                law.outputs,
-                seen.outputs,
-                0.05,  # of the square the kernel of what is learned adds 0.02 at the end
-                absolute=True,
-                label="part of the targets in the outputs, widest networks",
-            ),
-            *distances,
-            kit.power(
-                "learned",
-                law.learned,
-                seen.learned,
-                0.25,  # the interval takes 0.06, the next order 0.1
-                over="width",
-                label="what kernels of the square have more than e^(−4λt) at the end, against n",
-            ),
-            kit.follows(
-                "ridge",
-                law.ridge,
-                seen.ridge,
-                0.01,  # kernel ridge leaves 0.02 to 0.05 of the targets
-                absolute=True,
-                label="the same, with decay towards the start",
-            ),
-        ]
+        yield kit.follows(
+            "kernel",
+            law.kernel,
+            seen.kernel,
+            0.08,  # what is learned adds 6/n to it, 0.05 at 128 neurons
+            absolute=True,
+            label="tangent kernel over that of the start",
+        )
+        yield kit.follows(
+            "outputs",
+            law.outputs,
+            seen.outputs,
+            0.05,  # of the square the kernel of what is learned adds 0.02 at the end
+            absolute=True,
+            label="part of the targets in the outputs, widest networks",
+        )
+        yield from distances
+        yield kit.power(
+            "learned",
+            law.learned,
+            seen.learned,
+            0.25,  # the interval takes 0.06, the next order 0.1
+            over="width",
+            label="what kernels of the square have more than e^(−4λt) at the end, against n",
+        )
+        yield kit.follows(
+            "ridge",
+            law.ridge,
+            seen.ridge,
+            0.01,  # kernel ridge leaves 0.02 to 0.05 of the targets
+            absolute=True,
+            label="the same, with decay towards the start",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         part = lambda path: ("activation time", path @ setting.y / self.images)
         flat = xarray.ones_like(law.kernel)
         middle = float(np.exp(np.log(law.width).mean()))
-        return [
-            kit.rival(
-                "as_weights",
-                "the kernel shrinks as weights do",
-                label="e^(−(D−1)λt)",
-                kernel=law.kernel**0.5,
-                outputs=part(self.in_the_limit(setting, shrinks=1.0)),
-            ),
-            kit.rival(
-                "twice",
-                "the kernel has two layers, and each shrinks twice",
-                label="e^(−4(D−1)λt)",
-                kernel=law.kernel**2,
-                outputs=part(self.in_the_limit(setting, shrinks=4.0)),
-            ),
-            kit.rival(
-                "fixed",
-                "wide networks have the kernel of their start",
-                label="the kernel stays, outputs fade",
-                kernel=flat,
-                outputs=part(self.in_the_limit(setting, shrinks=0.0)),
-            ),
-            kit.rival(
-                "kernel_ridge",
-                "weight decay is ridge regression in linear models",
-                label="kernel ridge",
-                kernel=flat,
-                outputs=law.ridge,
-            ),
-            kit.rival(
-                "kernel_alone",
-                "decay is felt by way of the kernel",
-                label="the kernel shrinks, outputs do not fade",
-                outputs=part(self.in_the_limit(setting, fades=(0.0, 0.0))),
-            ),
-            kit.rival(
-                "one_over_n",
-                "as smooth networks leave their own kernel's training",
-                label="distance ∝ 1/n",
-                distance=law.distance**2 * middle**0.5,
-            ),
-            kit.rival(
-                "root",
-                "each weight learns n^(−1/2) of its size",
-                label="what is learned adds n^(−1/2) to the kernel",
-                learned=law.learned**0.5 / middle**0.5,
-            ),
-            kit.rival(
-                "no_decay",
-                "towards the start there is nothing to decay",
-                label="decay towards the start does nothing",
-                ridge=part(self.in_the_limit(setting, shrinks=0.0, fades=(0.0, 0.0))),
-            ),
-        ]
+        yield kit.rival(
+            "e^(−(D−1)λt)",
+            "the kernel shrinks as weights do",
+            id="as_weights",
+            kernel=law.kernel**0.5,
+            outputs=part(self.in_the_limit(setting, shrinks=1.0)),
+        )
+        yield kit.rival(
+            "e^(−4(D−1)λt)",
+            "the kernel has two layers, and each shrinks twice",
+            kernel=law.kernel**2,
+            outputs=part(self.in_the_limit(setting, shrinks=4.0)),
+        )
+        yield kit.rival(
+            "the kernel stays, outputs fade",
+            "wide networks have the kernel of their start",
+            id="fixed",
+            kernel=flat,
+            outputs=part(self.in_the_limit(setting, shrinks=0.0)),
+        )
+        yield kit.rival(
+            "kernel ridge",
+            "weight decay is ridge regression in linear models",
+            kernel=flat,
+            outputs=law.ridge,
+        )
+        yield kit.rival(
+            "the kernel shrinks, outputs do not fade",
+            "decay is felt by way of the kernel",
+            outputs=part(self.in_the_limit(setting, fades=(0.0, 0.0))),
+        )
+        yield kit.rival(
+            "distance ∝ 1/n",
+            "as smooth networks leave their own kernel's training",
+            distance=law.distance**2 * middle**0.5,
+        )
+        yield kit.rival(
+            "what is learned adds n^(−1/2) to the kernel",
+            "each weight learns n^(−1/2) of its size",
+            learned=law.learned**0.5 / middle**0.5,
+        )
+        yield kit.rival(
+            "decay towards the start does nothing",
+            "towards the start there is nothing to decay",
+            ridge=part(self.in_the_limit(setting, shrinks=0.0, fades=(0.0, 0.0))),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "towards_start",
-                "weights keep the size of their start, and the kernel is theirs",
-                label="decay towards the start",
-                kernel=seen.steady,
-                trained=seen.steady_trained,
-            ),
-            kit.control(
-                "towards_zero",
-                "all weights shrink",
-                label="decay towards zero in place of the start",
-                steady_trained=seen.trained,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "decay towards the start",
+            "weights keep the size of their start, and the kernel is theirs",
+            kernel=seen.steady,
+            trained=seen.steady_trained,
+        )
+        yield kit.control(
+            "decay towards zero in place of the start",
+            "all weights shrink",
+            steady_trained=seen.trained,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         relu = {"activation": "ReLU", "drop": True}
         wrong = {
             label: rivals[id].kernel.sel(**relu).isel(width=0, drop=True)
@@ -367,44 +348,40 @@ class DecayLeavesKernel(kit.Claim[Setting]):
         widths = np.array(self.widths, float)
         far = np.exp(np.log(seen.distance.mean("seed")).mean("width"))
         slopes = widths**-0.5 / np.exp(np.log(widths**-0.5).mean())
-        return (
-            kit.curves(
-                "ReLU: the kernel shrinks by e^(−2λt) at every width",
-                law.kernel.sel(**relu),
-                seen.kernel.sel(**relu),
-                over="time",
-                by="width",
-                x="λt",
-                y="kernel / kernel of the start",
-                name="n = {}",
-                rivals=wrong,
-                ylim=(0, 1.05),
+        yield kit.curves(
+            "ReLU: the kernel shrinks by e^(−2λt) at every width",
+            law.kernel.sel(**relu),
+            seen.kernel.sel(**relu),
+            over="time",
+            by="width",
+            x="λt",
+            y="kernel / kernel of the start",
+            name="n = {}",
+            rivals=wrong,
+            ylim=(0, 1.05),
+        )
+        yield kit.curves(
+            "Outputs rise to the targets, and fade with the kernel",
+            law.outputs,
+            seen.outputs,
+            over="time",
+            by="activation",
+            x="λt",
+            y="part of the targets",
+            rivals={"kernel ridge": rivals["kernel_ridge"].outputs.sel(**relu)} if rivals else {},
+            ylim=(0, 1.05),
+        )
+        yield kit.curves(
+            "The distance from the limit falls like 1/√n",
+            None,
+            seen.distance,
+            over="width",
+            by="activation",
+            x="width n [neurons]",
+            y="distance of outputs",
+            more=tuple(
+                kit.predicted_curve(widths, float(size) * slopes, "" if place else "1/√n")
+                for place, size in enumerate(far)
             ),
-            kit.curves(
-                "Outputs rise to the targets, and fade with the kernel",
-                law.outputs,
-                seen.outputs,
-                over="time",
-                by="activation",
-                x="λt",
-                y="part of the targets",
-                rivals={"kernel ridge": rivals["kernel_ridge"].outputs.sel(**relu)}
-                if rivals
-                else {},
-                ylim=(0, 1.05),
-            ),
-            kit.curves(
-                "The distance from the limit falls like 1/√n",
-                None,
-                seen.distance,
-                over="width",
-                by="activation",
-                x="width n [neurons]",
-                y="distance of outputs",
-                more=tuple(
-                    kit.predicted_curve(widths, float(size) * slopes, "" if place else "1/√n")
-                    for place, size in enumerate(far)
-                ),
-                log="xy",
-            ),
+            log="xy",
         )

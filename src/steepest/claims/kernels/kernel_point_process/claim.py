@@ -7,7 +7,6 @@ chances μ/(μ + λ) of the eigenvalues μ. As Σ_S det(L_S)(L_S)⁻¹ is the de
 least-norm interpolants through samples have the mean K(K + λ)⁻¹y: sampling regularizes as ridge does.
 """
 
-from collections.abc import Mapping
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -124,7 +123,7 @@ class KernelPointProcess(kit.Claim[Setting]):
         """Return the λ of the digits: the largest."""
         return max(self.ridges)
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         turn = 360 / self.points
         few = tuple(range(1, FEW + 1))
         return {
@@ -136,7 +135,7 @@ class KernelPointProcess(kit.Claim[Setting]):
             "second": few,
         }
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         data = digits(n=self.images, key=key)
         angles = 2 * np.pi * np.arange(self.points) / self.points
         plane = np.sqrt(2) * np.column_stack([np.cos(angles), np.sin(angles)])
@@ -151,31 +150,26 @@ class KernelPointProcess(kit.Claim[Setting]):
         net = mlp(widths, "relu", parameterized="ntk", c_w=2.0, c_b=0.1)
         return np.asarray(nngp(net.limit(), x)) - self.lowered * np.eye(len(x))
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         least = min(np.linalg.eigvalsh(kernel)[0] for kernel in (setting.circle, setting.images))
-        return [
-            kit.assume("smallest eigenvalue", least, ">=", -1e-12, "chances must not be negative"),
-            kit.assume("directions modulo 2", self.points % 2, "==", 0, "choose an even --points"),
-        ]
+        yield kit.assume("smallest eigenvalue", least, ">=", -1e-12, "chances must not be negative")
+        yield kit.assume("directions modulo 2", self.points % 2, "==", 0, "choose an even --points")
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         circle = [smoother(setting.circle, ridge) for ridge in self.ridges]
         few = [smoother(setting.images[:FEW, :FEW], ridge) for ridge in self.ridges]
         half = self.points // 2
         return kit.law(
             size=("ridge", [np.trace(m) for m in circle]),
             spread=("ridge", [np.trace(m - m @ m) for m in circle]),
-            repulsion=(
-                "ridge angle",
-                [1 - (m[0, 1 : half + 1] / m[0, 0]) ** 2 for m in circle],
-            ),
+            repulsion=("ridge angle", [1 - (m[0, 1 : half + 1] / m[0, 0]) ** 2 for m in circle]),
             output=("ridge direction", [m @ setting.step for m in circle]),
             leverage=("image", smoother(setting.images, self.ridge).diagonal()),
             pairs=("ridge first second", [pair_chances(m) for m in few]),
             few_output=("ridge first", [m @ setting.labels for m in few]),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         plan = Plan(self.seeds, self.chains, self.samples)
         kernel = setting.circle
@@ -207,93 +201,84 @@ class KernelPointProcess(kit.Claim[Setting]):
             examples=("example direction", interpolated(kernel, setting.step, circles[-1][0, :2])),
         )
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return how far the exact means over all subsets are from the law, by λ."""
         pairs = abs(seen.pairs - law.pairs).max(["first", "second"])
         outputs = abs(seen.few_output - law.few_output).max("first")
         return {"away": np.maximum(pairs, outputs)}
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows("size", law.size, seen.size, 0.03, label="mean number of points"),
-            kit.follows("spread", law.spread, seen.spread, 0.15, label="variance of their number"),
-            kit.follows(
-                "leverage",
-                law.leverage,
-                seen.leverage,
-                0.04,  # shares of 12 800 samples, of thirty images at once
-                absolute=True,
-                label=f"chance of each image, λ = {self.ridge:g}",
-            ),
-            kit.follows(
-                "repulsion",
-                law.repulsion,
-                seen.repulsion,
-                0.12,  # ratios of shares, where six points of 36 are drawn
-                absolute=True,
-                label="chance of two directions, over that of independent ones",
-            ),
-            kit.follows(
-                "ridge",
-                law.output,
-                seen.output,
-                0.08,  # of targets ±1
-                absolute=True,
-                label="mean of the interpolants through samples, in each direction",
-            ),
-            kit.agrees(
-                "enumerated",
-                seen.away,
-                EXACT,
-                label=f"all subsets of {FEW} images: chances of pairs and mean interpolant, from the law",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows("size", law.size, seen.size, 0.03, label="mean number of points")
+        yield kit.follows("spread", law.spread, seen.spread, 0.15, label="variance of their number")
+        yield kit.follows(
+            "leverage",
+            law.leverage,
+            seen.leverage,
+            0.04,  # shares of 12 800 samples, of thirty images at once
+            absolute=True,
+            label=f"chance of each image, λ = {self.ridge:g}",
+        )
+        yield kit.follows(
+            "repulsion",
+            law.repulsion,
+            seen.repulsion,
+            0.12,  # ratios of shares, where six points of 36 are drawn
+            absolute=True,
+            label="chance of two directions, over that of independent ones",
+        )
+        yield kit.follows(
+            "ridge",
+            law.output,
+            seen.output,
+            0.08,  # of targets ±1
+            absolute=True,
+            label="mean of the interpolants through samples, in each direction",
+        )
+        yield kit.agrees(
+            "enumerated",
+            seen.away,
+            EXACT,
+            label=f"all subsets of {FEW} images: chances of pairs and mean interpolant, from the law",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         circle = [smoother(setting.circle, ridge) for ridge in self.ridges]
         alone = [m.diagonal() for m in circle]
         few = [setting.images[:FEW, :FEW] for _ in self.ridges]
         half = [smoother(m, ridge / 2) for m, ridge in zip(few, self.ridges, strict=True)]
         half_circle = [smoother(setting.circle, ridge / 2) for ridge in self.ridges]
-        return [
-            kit.rival(
-                "independent",
-                "it is so of the mean number",
-                label="points that are independent of one another",
-                spread=("ridge", [(chance * (1 - chance)).sum() for chance in alone]),
-                repulsion=xarray.ones_like(law.repulsion),
-            ),
-            kit.rival(
-                "bosons",
-                "it is so of permanents",
-                label="M_ii M_jj + M_ij²: points attract one another",
-                repulsion=2 - law.repulsion,
-                spread=("ridge", [np.trace(m + m @ m) for m in circle]),
-            ),
-            kit.rival(
-                "amplitude",
-                "a kernel is a correlation",
-                label="M_ii M_jj − |M_ij| √(M_ii M_jj)",
-                repulsion=1 - (1 - law.repulsion).clip(min=0) ** 0.5,
-            ),
-            *self.rivals_of_size(setting, law),
-            kit.rival(
-                "half_the_ridge",
-                "an interpolant through a sample has no ridge of its own",
-                label="interpolants average to ridge regression with λ/2",
-                output=("ridge direction", [m @ setting.step for m in half_circle]),
-                few_output=("ridge first", [m @ setting.labels for m in half]),
-            ),
-        ]
+        yield kit.rival(
+            "points that are independent of one another",
+            "it is so of the mean number",
+            spread=("ridge", [(chance * (1 - chance)).sum() for chance in alone]),
+            repulsion=xarray.ones_like(law.repulsion),
+        )
+        yield kit.rival(
+            "M_ii M_jj + M_ij²: points attract one another",
+            "it is so of permanents",
+            repulsion=2 - law.repulsion,
+            spread=("ridge", [np.trace(m + m @ m) for m in circle]),
+        )
+        yield kit.rival(
+            "M_ii M_jj − |M_ij| √(M_ii M_jj)",
+            "a kernel is a correlation",
+            repulsion=1 - (1 - law.repulsion).clip(min=0) ** 0.5,
+        )
+        yield from self.rivals_of_size(setting, law)
+        yield kit.rival(
+            "interpolants average to ridge regression with λ/2",
+            "an interpolant through a sample has no ridge of its own",
+            output=("ridge direction", [m @ setting.step for m in half_circle]),
+            few_output=("ridge first", [m @ setting.labels for m in half]),
+        )
 
     def rivals_of_size(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
         """Return other chances of single points, and other numbers of them."""
         values = np.linalg.eigvalsh(setting.circle)
         return [
             kit.rival(
-                "kernel_itself",
+                "K for M: a point's chance is K_ii/(K_ii + λ)",
                 "the weight of a single point is K_ii/λ",
-                label="K for M: a point's chance is K_ii/(K_ii + λ)",
                 size=(
                     "ridge",
                     [
@@ -307,84 +292,73 @@ class KernelPointProcess(kit.Claim[Setting]):
                 ),
             ),
             kit.rival(
-                "effective_rank",
+                "as many points as eigenvalues above λ",
                 "an eigenvalue above λ counts, one below does not",
-                label="as many points as eigenvalues above λ",
                 size=("ridge", [float((values > ridge).sum()) for ridge in self.ridges]),
             ),
             kit.rival(
-                "same_chance",
+                "each image with the mean leverage",
                 "images of one norm are alike",
-                label="each image with the mean leverage",
                 leverage=law.leverage.mean() + 0 * law.leverage,
             ),
         ]
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "drawn_alone",
-                "near points are taken together",
-                label="independent points with the same chances",
-                spread=seen.independent_spread,
-                repulsion=seen.independent_repulsion,
-                output=seen.independent_output,
-            ),
-            kit.control(
-                "products",
-                "a product of K_ii is no volume",
-                label="P(S) ∝ Π K_ii/λ in place of the determinant",
-                size=seen.products_size,
-                leverage=seen.products_leverage,
-            ),
-            kit.control(
-                "squared",
-                "only the determinant itself has the sum det(1 + L)",
-                label="P(S) ∝ det²",
-                pairs=seen.squared_pairs,
-                few_output=seen.squared_output,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "independent points with the same chances",
+            "near points are taken together",
+            spread=seen.independent_spread,
+            repulsion=seen.independent_repulsion,
+            output=seen.independent_output,
+        )
+        yield kit.control(
+            "P(S) ∝ Π K_ii/λ in place of the determinant",
+            "a product of K_ii is no volume",
+            size=seen.products_size,
+            leverage=seen.products_leverage,
+        )
+        yield kit.control(
+            "P(S) ∝ det²",
+            "only the determinant itself has the sum det(1 + L)",
+            pairs=seen.squared_pairs,
+            few_output=seen.squared_output,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         directions = law.direction.values
         last = {"ridge": -1}
         leverages = np.sort(law.leverage.values)
-        return (
-            kit.curves(
-                "Near directions are seldom taken together",
-                law.repulsion,
-                seen.repulsion,
-                over="angle",
-                by="ridge",
-                x="angle between two directions (°)",
-                y="chance / independent",
-                name="λ = {}",
+        yield kit.curves(
+            "Near directions are seldom taken together",
+            law.repulsion,
+            seen.repulsion,
+            over="angle",
+            by="ridge",
+            x="angle between two directions (°)",
+            y="chance / independent",
+            name="λ = {}",
+        )
+        yield kit.panel(
+            f"Chance of an image, λ = {self.ridge:g}",
+            "leverage in ridge regression",
+            "share of samples",
+            kit.observed_curve(
+                law.leverage.values, seen.leverage.mean("seed"), "images", kind="points"
             ),
-            kit.panel(
-                f"Chance of an image, λ = {self.ridge:g}",
-                "leverage in ridge regression",
-                "share of samples",
-                kit.observed_curve(
-                    law.leverage.values, seen.leverage.mean("seed"), "images", kind="points"
-                ),
-                kit.predicted_curve(leverages, leverages, "the same"),
+            kit.predicted_curve(leverages, leverages, "the same"),
+        )
+        yield kit.panel(
+            "Interpolants through samples average to ridge",
+            "direction (°)",
+            "output",
+            *(
+                kit.context_curve(directions, example, "of one sample" if place == 0 else "")
+                for place, example in enumerate(seen.examples.values)
             ),
-            kit.panel(
-                "Interpolants through samples average to ridge",
-                "direction (°)",
-                "output",
-                *(
-                    kit.context_curve(directions, example, "of one sample" if place == 0 else "")
-                    for place, example in enumerate(seen.examples.values)
-                ),
-                kit.observed_curve(
-                    directions, seen.output.isel(last).mean("seed"), "mean", kind="points"
-                ),
-                kit.predicted_curve(directions, law.output.isel(last), "ridge"),
+            kit.observed_curve(
+                directions, seen.output.isel(last).mean("seed"), "mean", kind="points"
             ),
+            kit.predicted_curve(directions, law.output.isel(last), "ridge"),
         )
 
 

@@ -9,7 +9,7 @@ So the square of the least weights that fit labels y on the n features over √n
 average: a ball of weights makes a ball of functions that grows with the width, but not without end.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -151,7 +151,7 @@ class NtkConcentration(kit.Claim[Setting]):
     )
     shared = {
         "steepest.nn.activations._activation.activation": "it names σ; a wrong one would be another network, and "
-        "moments are found by quadrature here and by neurons there",
+        "moments are found by quadrature here and by neurons there"
     }
     tiny = {
         "inputs": 4,
@@ -179,7 +179,7 @@ class NtkConcentration(kit.Claim[Setting]):
         """Return the even numbers of neurons on which least weights are sought."""
         return tuple(2 * round(ratio * self.inputs / 2) for ratio in BALL)
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {
             "set": SETS,
             "width": self.widths,
@@ -189,7 +189,7 @@ class NtkConcentration(kit.Claim[Setting]):
             "neurons": self.neurons,
         }
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         largest = max(*self.sizes, self.inputs)
         sigma = activation(self.activation)
         images = digits(n=largest, key=key)
@@ -199,18 +199,16 @@ class NtkConcentration(kit.Claim[Setting]):
         labels = np.where(np.asarray(images.y).argmax(1) < 5, -1.0, 1.0)
         return Setting(inputs, expected, labels)
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         sigma = activation(self.activation)
         grid = np.linspace(-50, 50, 20_001)
         values = np.asarray(sigma(jnp.asarray(grid)))  # on a grid that is symmetric around zero
         size = np.abs(values).max()
         even = np.abs(values + values[::-1]).max()
-        return [
-            kit.assume("largest |σ|", size, "<=", 1, "choose a bounded --activation, such as erf"),
-            kit.assume(
-                "largest |σ(z) + σ(−z)|", even, "<=", 1e-12, "the exact U is that of an odd σ"
-            ),
-        ]
+        yield kit.assume("largest |σ|", size, "<=", 1, "choose a bounded --activation, such as erf")
+        yield kit.assume(
+            "largest |σ(z) + σ(−z)|", even, "<=", 1e-12, "the exact U is that of an odd σ"
+        )
 
     def moments(self) -> tuple[float, float]:
         """Return E σ² and E σ⁴ of a standard normal."""
@@ -219,7 +217,7 @@ class NtkConcentration(kit.Claim[Setting]):
         second, fourth = kit.compiled(lambda: (moment(2), moment(4)))()
         return float(second), float(fourth)
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         m = self.inputs
         widths = np.array(self.widths)
         sizes = np.array(self.sizes)
@@ -257,7 +255,7 @@ class NtkConcentration(kit.Claim[Setting]):
             chance=("case deviation", np.minimum(1, tails)),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         for_widths, for_sizes, for_tail, for_one, for_fits = jax.random.split(key, 5)
         m = self.inputs
         n = (self.tail_width,)
@@ -298,11 +296,7 @@ class NtkConcentration(kit.Claim[Setting]):
         ]
 
     def distances(
-        self,
-        count: int,
-        widths: tuple[int, ...],
-        sizes: tuple[int, ...],
-        few: int | None = None,
+        self, count: int, widths: tuple[int, ...], sizes: tuple[int, ...], few: int | None = None
     ) -> Callable[[kit.Key, Values, Values], Values]:
         """Return ‖K_n − E K‖ for the first n neurons and the first m inputs of each network.
 
@@ -330,7 +324,7 @@ class NtkConcentration(kit.Claim[Setting]):
 
         return measure
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return which distances exceed t, on many inputs and on one."""
         t = law.spread * law.deviation
         return {
@@ -338,57 +332,55 @@ class NtkConcentration(kit.Claim[Setting]):
             "one_failed": (seen.one > t.isel(case=1, drop=True)).astype(float),
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         orthonormal, images = SETS
         of = lambda array, name: array.sel(set=name, drop=True)
         near = (0.92, 1.12)  # m/n of μ₂ beside 2√(m/n)
-        return [
-            kit.follows(
-                "of_width",
-                law.of_width,
-                of(seen.by_width, orthonormal),
-                near,
-                label="orthonormal inputs: distance over n",
-            ),
-            kit.follows(
-                "of_size",
-                law.of_size,
-                of(seen.by_size, orthonormal),
-                near,
-                label="orthonormal inputs: distance over m",
-            ),
-            kit.power(
-                "digits_width",
-                law.digits_width,
-                of(seen.by_width, images),
-                0.15,  # they scatter by 0.05
-                over="width",
-                label="digits: distance against n",
-            ),
-            kit.power(
-                "digits_size",
-                law.digits_size,
-                of(seen.by_size, images),
-                0.1,
-                over="size",
-                label="digits: distance against m",
-            ),
-            kit.follows(
-                "ball",
-                of(law.least, orthonormal),
-                of(seen.least, orthonormal),
-                0.05,  # the interval is 2 %, the next order of the kurtosis 1 %
-                label="orthonormal inputs: least weights that fit, squared",
-            ),
-            kit.follows(
-                "ball_digits",
-                of(law.least, images),
-                of(seen.least, images),
-                (0.93, 1.25),  # features that are not Gaussian have heavier tails together
-                label="digits: least weights that fit, squared",
-            ),
-            *self.judge_bernstein(law, seen),
-        ]
+        yield kit.follows(
+            "of_width",
+            law.of_width,
+            of(seen.by_width, orthonormal),
+            near,
+            label="orthonormal inputs: distance over n",
+        )
+        yield kit.follows(
+            "of_size",
+            law.of_size,
+            of(seen.by_size, orthonormal),
+            near,
+            label="orthonormal inputs: distance over m",
+        )
+        yield kit.power(
+            "digits_width",
+            law.digits_width,
+            of(seen.by_width, images),
+            0.15,  # they scatter by 0.05
+            over="width",
+            label="digits: distance against n",
+        )
+        yield kit.power(
+            "digits_size",
+            law.digits_size,
+            of(seen.by_size, images),
+            0.1,
+            over="size",
+            label="digits: distance against m",
+        )
+        yield kit.follows(
+            "ball",
+            of(law.least, orthonormal),
+            of(seen.least, orthonormal),
+            0.05,  # the interval is 2 %, the next order of the kurtosis 1 %
+            label="orthonormal inputs: least weights that fit, squared",
+        )
+        yield kit.follows(
+            "ball_digits",
+            of(law.least, images),
+            of(seen.least, images),
+            (0.93, 1.25),  # features that are not Gaussian have heavier tails together
+            label="digits: least weights that fit, squared",
+        )
+        yield from self.judge_bernstein(law, seen)
 
     def judge_bernstein(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
         """Compare mean distances and failure rates with Bernstein's bounds."""
@@ -413,58 +405,43 @@ class NtkConcentration(kit.Claim[Setting]):
             ),
         ]
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         power = lambda exponent: (law["size"] / law["size"][0]) ** exponent
-        return [
-            kit.rival(
-                "inverse_width",
-                "each neuron contributes 1/n",
-                label="exponent −1 in n",
-                of_width=law.of_width * np.sqrt(min(self.widths) / law.width),
-                digits_width=law.digits_width**2,
-            ),
-            kit.rival(
-                "one_edge",
-                "the variance of an entry is (E σ²)²/n, and a vector of m has √m of it",
-                label="√(m/n) E σ²",
-                of_width=law.of_width / 2,
-                of_size=law.of_size / 2,
-            ),
-            kit.rival(
-                "root_always",
-                "as in the notes",
-                label="√(m/n) for any inputs",
-                digits_size=power(0.5),
-            ),
-            kit.rival(
-                "linear_always",
-                "on digits it is nearly so",
-                label="m/√n for any inputs",
-                of_size=law.of_size[0] * power(1.0),
-            ),
-            kit.rival(
-                "ball_grows",
-                "more neurons share the work, each with 1/n of it",
-                label="least weights squared ∝ 1/n",
-                least=law.least[:, 0] * law.neurons[0] / law.neurons,
-            ),
-            kit.rival(
-                "ball_of_kernel",
-                "features tend to those of the kernel",
-                label="least weights yᵀ(E K)^(−1)y at every n",
-                least=law.least * (law.neurons - self.inputs - 1) / law.neurons,
-            ),
-            kit.rival(
-                "first_order",
-                "E K_n^(−1) is (E K)^(−1)(1 + m/n), and on",
-                label="least weights yᵀ(E K)^(−1)y (1 + m/n)",
-                least=law.least
-                * (law.neurons - self.inputs - 1)
-                / law.neurons
-                * (1 + self.inputs / law.neurons),
-            ),
-            *self.rivals_of_bernstein(setting, law),
-        ]
+        yield kit.rival(
+            "exponent −1 in n",
+            "each neuron contributes 1/n",
+            of_width=law.of_width * np.sqrt(min(self.widths) / law.width),
+            digits_width=law.digits_width**2,
+        )
+        yield kit.rival(
+            "√(m/n) E σ²",
+            "the variance of an entry is (E σ²)²/n, and a vector of m has √m of it",
+            of_width=law.of_width / 2,
+            of_size=law.of_size / 2,
+        )
+        yield kit.rival("√(m/n) for any inputs", "as in the notes", digits_size=power(0.5))
+        yield kit.rival(
+            "m/√n for any inputs", "on digits it is nearly so", of_size=law.of_size[0] * power(1.0)
+        )
+        yield kit.rival(
+            "least weights squared ∝ 1/n",
+            "more neurons share the work, each with 1/n of it",
+            least=law.least[:, 0] * law.neurons[0] / law.neurons,
+        )
+        yield kit.rival(
+            "least weights yᵀ(E K)^(−1)y at every n",
+            "features tend to those of the kernel",
+            least=law.least * (law.neurons - self.inputs - 1) / law.neurons,
+        )
+        yield kit.rival(
+            "least weights yᵀ(E K)^(−1)y (1 + m/n)",
+            "E K_n^(−1) is (E K)^(−1)(1 + m/n), and on",
+            least=law.least
+            * (law.neurons - self.inputs - 1)
+            / law.neurons
+            * (1 + self.inputs / law.neurons),
+        )
+        yield from self.rivals_of_bernstein(setting, law)
 
     def rivals_of_bernstein(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
         """Return wrong theories of Bernstein's bounds."""
@@ -476,65 +453,54 @@ class NtkConcentration(kit.Claim[Setting]):
         bare = np.sqrt(self.inputs * np.divide.outer(norms, self.widths))
         return [
             kit.rival(
-                "no_logarithm",
+                "mean distance at most √(m‖E K‖/n)",
                 "the notes forget the dimension's logarithm",
-                label="mean distance at most √(m‖E K‖/n)",
                 largest=("set width", bare),
             ),
             kit.rival(
-                "bernstein_printed",
+                "Bernstein as printed",
                 "neither dimension nor ½",
-                label="Bernstein as printed",
                 chance=np.minimum(1, np.exp(-fall)),
             ),
             kit.rival(
-                "no_dimension",
+                "Bernstein without the dimension",
                 "true for one-sided numbers",
-                label="Bernstein without the dimension",
                 chance=np.minimum(1, np.exp(-fall / 2)),
             ),
             kit.rival(
-                "no_half",
+                "Bernstein without the ½",
                 "as in the notes' exponent",
-                label="Bernstein without the ½",
                 chance=np.minimum(1, 2 * inputs * np.exp(-fall)),
             ),
         ]
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         swapped = lambda array: (array.dims, array.values[::-1])
-        return [
-            kit.control(
-                "few_neurons",
-                "more neurons must be averaged",
-                label=f"layers of which {FEW} neurons count",
-                by_width=seen.few_by_width,
-                by_size=seen.few_by_size,
-                many=seen.few_many,
-                one=seen.few_one,
-            ),
-            kit.control(
-                "equal_pairs",
-                "half as many are different",
-                label="neurons of which two at a time are equal",
-                least=seen.least_of_pairs,
-            ),
-            kit.control(
-                "not_scaled",
-                "their ball does grow without end",
-                label="features that are not divided by √n, as large at the least n",
-                least=seen.least * seen.neurons[0] / seen.neurons,
-            ),
-            kit.control(
-                "other_inputs",
-                "the inputs' E K decides",
-                label="digits for orthonormal inputs, and the other way round",
-                by_width=swapped(seen.by_width),
-                by_size=swapped(seen.by_size),
-            ),
-        ]
+        yield kit.control(
+            f"layers of which {FEW} neurons count",
+            "more neurons must be averaged",
+            id="few_neurons",
+            by_width=seen.few_by_width,
+            by_size=seen.few_by_size,
+            many=seen.few_many,
+            one=seen.few_one,
+        )
+        yield kit.control(
+            "neurons of which two at a time are equal",
+            "half as many are different",
+            least=seen.least_of_pairs,
+        )
+        yield kit.control(
+            "features that are not divided by √n, as large at the least n",
+            "their ball does grow without end",
+            least=seen.least * seen.neurons[0] / seen.neurons,
+        )
+        yield kit.control(
+            "digits for orthonormal inputs, and the other way round",
+            "the inputs' E K decides",
+            by_width=swapped(seen.by_width),
+            by_size=swapped(seen.by_size),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         return panels(self, law, seen)

@@ -7,7 +7,7 @@ left is its movement, of order 1/n where σ is smooth. Over initializations outp
 training with Θ gives, which is not that of Bayesian inference.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated
 
 import numpy as np
@@ -190,7 +190,7 @@ class NtkDynamics(kit.Claim[Setting]):
     full = {"widths": (128, 512, 2048, 8192), "networks": 20, "pairs": 400}
     out_of_scope = {"activation": "relu"}
 
-    def axes(self) -> dict[str, Sequence[float | str]]:
+    def axes(self):
         tests = tuple(f"test {i + 1}" for i in range(self.test))
         points = tuple(f"training {i + 1}" for i in range(self.train)) + tests
         return {
@@ -203,38 +203,36 @@ class NtkDynamics(kit.Claim[Setting]):
             "test": tests,
         }
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         x, y = draw_images(key, self.train, self.test)
         ntk = limit_kernels(self.activation, x).ntk
         values, vectors = np.linalg.eigh(ntk[: self.train, : self.train] / self.train)
         return Setting(x, y, float(values[-1]), vectors[:, 0])
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
-        return [
-            kit.assume(
-                "kinks of σ",
-                len(activation(self.activation).kinks),
-                "<=",
-                0,
-                "the kernel of ReLU moves by n^(−1/2); choose a smooth --activation",
-            ),
-            kit.assume(
-                "smallest width over training points",
-                min(self.widths) / self.train,
-                ">=",
-                8,
-                "the theorem is for n ≫ m",
-            ),
-            kit.assume(
-                "largest η λ_max",
-                max(self.multiples),
-                "<=",
-                1.6,
-                "beyond, corrections of order 1/n are amplified",
-            ),
-        ]
+    def hypotheses(self, setting):
+        yield kit.assume(
+            "kinks of σ",
+            len(activation(self.activation).kinks),
+            "<=",
+            0,
+            "the kernel of ReLU moves by n^(−1/2); choose a smooth --activation",
+        )
+        yield kit.assume(
+            "smallest width over training points",
+            min(self.widths) / self.train,
+            ">=",
+            8,
+            "the theorem is for n ≫ m",
+        )
+        yield kit.assume(
+            "largest η λ_max",
+            max(self.multiples),
+            "<=",
+            1.6,
+            "beyond, corrections of order 1/n are amplified",
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         m = self.train
         limit = limit_kernels(self.activation, setting.x)
         neurons = draw_neurons(self.activation, setting.x, limit.nngp)
@@ -266,7 +264,7 @@ class NtkDynamics(kit.Claim[Setting]):
         by_rate = [np.concatenate([z.carried, z.gained[..., None]], -1) for z in of_rates]
         return "multiple step point given", np.stack(by_rate)
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         by_width, by_pair = kit.keys(key, 2)
         rates = self.rates(setting)
         last = max(self.steps)
@@ -299,7 +297,7 @@ class NtkDynamics(kit.Claim[Setting]):
         sets = square[..., : self.train], square[..., self.train :]
         return np.sqrt(np.stack([part.mean((1, 3, 4)) for part in sets], 1))
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> dict[str, xarray.DataArray]:
+    def derive(self, law, seen):
         given = seen.start.rename(point="given").pad(given=(0, 1), constant_values=1.0)
         given = given.assign_coords(given=law["given"])
         square = (seen.outputs - xarray.dot(law.outputs, given, dim="given")) ** 2
@@ -310,28 +308,26 @@ class NtkDynamics(kit.Claim[Setting]):
             for name, part in zip(SETS, parts, strict=True)
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         size = float(np.sqrt((law["mean"] ** 2).mean()))
         checks = [check for name in SETS for check in self.judge_set(name, law, seen)]
-        return [
-            *checks,
-            kit.follows(
-                "ensemble_mean",
-                law["mean"],
-                seen.fitted,
-                MEAN * size,
-                over="test",
-                absolute=True,
-                label="ensemble mean at every test point",
-            ),
-            kit.follows(
-                "slowest_decay",
-                law.slowest,
-                seen.decay,
-                0.1,
-                label="decay of √L a step, from the slowest direction",
-            ),
-        ]
+        yield from checks
+        yield kit.follows(
+            "ensemble_mean",
+            law["mean"],
+            seen.fitted,
+            MEAN * size,
+            over="test",
+            absolute=True,
+            label="ensemble mean at every test point",
+        )
+        yield kit.follows(
+            "slowest_decay",
+            law.slowest,
+            seen.decay,
+            0.1,
+            label="decay of √L a step, from the slowest direction",
+        )
 
     def judge_set(self, name: str, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
         """Compare departures at training or at test points."""
@@ -364,7 +360,7 @@ class NtkDynamics(kit.Claim[Setting]):
             ),
         ]
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         m = self.train
         limit = limit_kernels(self.activation, setting.x)
         rates = self.rates(setting)
@@ -373,72 +369,55 @@ class NtkDynamics(kit.Claim[Setting]):
         narrow = law.width / law.width[0]
         of_flow = [flow(limit.ntk, setting.y, lr, self.steps) for lr in rates]
         of_last = [recursion(limit.nngp, setting.y, lr, self.steps) for lr in rates]
-        return [
-            kit.rival(
-                "gradient_flow",
-                "it is the limit of small steps",
-                label="gradient flow at the same times",
-                outputs=self.outputs(of_flow),
-            ),
-            kit.rival(
-                "nngp_kernel",
-                "it rules when only the last layer is trained",
-                label="the NNGP kernel in place of the NTK",
-                mean=("test", last_layer.gained[0, m:]),
-                outputs=self.outputs(of_last),
-            ),
-            kit.rival(
-                "bayes",
-                "it is exact inference with the network as prior",
-                label="mean of the posterior of the Gaussian process",
-                mean=("test", weights @ setting.y),
-            ),
-            kit.rival(
-                "inverse_width",
-                "true of its mean over networks",
-                label="1/n from the limit kernel's recursion",
-                departure_training=law.departure_training / narrow**0.5,
-                departure_test=law.departure_test / narrow**0.5,
-            ),
-            kit.rival(
-                "bound_attained",
-                "it is what is proven, and so for kinks",
-                label="n^(−1/2) from the own kernel's recursion",
-                own=law.own * narrow**0.5,
-            ),
-            kit.rival(
-                "rate_without_mean",
-                "printed in the notes",
-                label="rate ηλ₀ without 1/m",
-                slowest=law.slowest * m,
-            ),
-        ]
+        yield kit.rival(
+            "gradient flow at the same times",
+            "it is the limit of small steps",
+            outputs=self.outputs(of_flow),
+        )
+        yield kit.rival(
+            "the NNGP kernel in place of the NTK",
+            "it rules when only the last layer is trained",
+            mean=("test", last_layer.gained[0, m:]),
+            outputs=self.outputs(of_last),
+        )
+        yield kit.rival(
+            "mean of the posterior of the Gaussian process",
+            "it is exact inference with the network as prior",
+            id="bayes",
+            mean=("test", weights @ setting.y),
+        )
+        yield kit.rival(
+            "1/n from the limit kernel's recursion",
+            "true of its mean over networks",
+            departure_training=law.departure_training / narrow**0.5,
+            departure_test=law.departure_test / narrow**0.5,
+        )
+        yield kit.rival(
+            "n^(−1/2) from the own kernel's recursion",
+            "it is what is proven, and so for kinks",
+            id="bound_attained",
+            own=law.own * narrow**0.5,
+        )
+        yield kit.rival("rate ηλ₀ without 1/m", "printed in the notes", slowest=law.slowest * m)
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         narrowest = [0] * len(self.widths)
-        return [
-            kit.control(
-                "narrowest",
-                "the networks are narrower than the law is told",
-                label="the narrowest networks in the place of all",
-                outputs=seen.outputs.isel(width=narrowest),
-                start=seen.start.isel(width=narrowest),
-            ),
-            kit.control(
-                "strangers",
-                "kernels at the start differ by n^(−1/2)",
-                label="the recursion with the kernel of another network",
-                own=seen.others,
-            ),
-            kit.control(
-                "stopped",
-                "slow directions are not learned yet",
-                label="the ensemble after a tenth of the steps",
-                fitted=seen.early,
-            ),
-        ]
+        yield kit.control(
+            "the narrowest networks in the place of all",
+            "the networks are narrower than the law is told",
+            outputs=seen.outputs.isel(width=narrowest),
+            start=seen.start.isel(width=narrowest),
+        )
+        yield kit.control(
+            "the recursion with the kernel of another network",
+            "kernels at the start differ by n^(−1/2)",
+            own=seen.others,
+        )
+        yield kit.control(
+            "the ensemble after a tenth of the steps",
+            "slow directions are not learned yet",
+            fitted=seen.early,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         return panels_of_departures(law, seen, rivals)

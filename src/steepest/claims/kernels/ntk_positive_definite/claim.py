@@ -7,7 +7,6 @@ odd coefficients differ from zero. With a bias, which is one more coordinate, no
 As two inputs come together the smallest eigenvalue falls like the square of their distance, with a known constant.
 """
 
-from collections.abc import Mapping
 from typing import Annotated, NamedTuple
 
 import jax
@@ -156,13 +155,8 @@ class NtkPositiveDefinite(kit.Claim[Setting]):
         """Return all activations, polynomials last."""
         return (*self.activations, *self.polynomials)
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
-        return {
-            "activation": self.names,
-            "smooth": self.activations,
-            "set": SETS,
-            "angle": ANGLES,
-        }
+    def axes(self):
+        return {"activation": self.names, "smooth": self.activations, "set": SETS, "angle": ANGLES}
 
     def check_fields(self) -> None:
         for name in self.names:
@@ -171,7 +165,7 @@ class NtkPositiveDefinite(kit.Claim[Setting]):
                 where = "--polynomials" if polynomial else "--activations"
                 raise kit.UserError(f"{name} belongs to {where} alone: the theorem parts them")
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         raw = np.asarray(digits().x)
         axes = np.linalg.svd(raw - raw.mean(0), full_matrices=False)[2][: self.dimension]
         images = (raw - raw.mean(0)) @ axes.T
@@ -200,7 +194,7 @@ class NtkPositiveDefinite(kit.Claim[Setting]):
             extended(antipodes, 1.0) / jnp.sqrt(2.0),
         )
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         gram = np.abs(np.einsum("...id,...jd->...ij", setting.inputs, setting.inputs))
         gram -= 2 * np.eye(2 * self.pairs)
         # ‖x_i ∓ x_j‖
@@ -216,7 +210,7 @@ class NtkPositiveDefinite(kit.Claim[Setting]):
             for i, name in enumerate(SETS[:DISTINCT])
         ]
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         degrees = [hermite_degrees(activation(name)) for name in self.names]
         constants = [
             [self.together(name, x) for x in setting.inputs[0]] for name in self.activations
@@ -249,7 +243,7 @@ class NtkPositiveDefinite(kit.Claim[Setting]):
         shared = np.append(0.0, shared)
         return float(slopes[0] - shared @ np.linalg.solve(kernel, shared)) / 2
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         # the changed world: the same kernel with the last input taken for the first
         again = np.append(np.arange(2 * self.pairs - 1), 0)
         spectra = []
@@ -285,21 +279,21 @@ class NtkPositiveDefinite(kit.Claim[Setting]):
             f"{prefix}rank": (axes, np.reshape([one.rank for one in spectra], shape)),
         }
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         last = observed["eigenvalues"].shape[-1] - observed["rank"][..., None]
         places = np.minimum(last, 2 * self.pairs - 1)
         least = np.take_along_axis(observed["eigenvalues"], places, -1)[..., 0]
         gap = (least / observed["level"]).min()
         advice = "choose fewer --pairs"
-        return [kit.assume("smallest positive eigenvalue / its error", gap, ">=", 10, advice)]
+        yield kit.assume("smallest positive eigenvalue / its error", gap, ">=", 10, advice)
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return smallest eigenvalues of σ that are no polynomials, on distinct inputs, less their error."""
         certain = seen.eigenvalues.isel(input=0) - seen.level
         some = certain.isel(activation=slice(len(self.activations)), set=slice(DISTINCT))
         return {"certain": some.rename(activation="smooth", set="distinct")}
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         closeness = [
             kit.power(
                 f"closeness_{i}",
@@ -312,28 +306,27 @@ class NtkPositiveDefinite(kit.Claim[Setting]):
             )
             for i, name in enumerate(self.activations)
         ]
-        return [
-            kit.agrees("rank", abs(seen["rank"] - law["rank"]), 0.0, label="rank, off the law"),
-            kit.excluded(
-                "smallest_eigenvalue",
-                0.0,
-                seen.certain,
-                label="λ_min less all that rounding can do to it, σ no polynomial, distinct inputs",
-            ),
-            kit.follows(
-                "nearest",
-                law.nearest,
-                seen.nearest,
-                0.06,  # the next order is about half of δ over the distance of the nearest other
-                over="smooth angle",
-                each=True,
-                label="λ_min as two inputs come together",
-            ),
-            *closeness,
-        ]
+        yield kit.agrees("rank", abs(seen["rank"] - law["rank"]), 0.0, label="rank, off the law")
+        yield kit.excluded(
+            "smallest_eigenvalue",
+            0.0,
+            seen.certain,
+            label="λ_min less all that rounding can do to it, σ no polynomial, distinct inputs",
+        )
+        yield kit.follows(
+            "nearest",
+            law.nearest,
+            seen.nearest,
+            0.06,  # the next order is about half of δ over the distance of the nearest other
+            over="smooth angle",
+            each=True,
+            label="λ_min as two inputs come together",
+        )
+        yield from closeness
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
-        return [*self.rivals_of_eigenvalues(setting, law), *self.rivals_of_ranks(law)]
+    def rivals(self, setting, law):
+        yield from self.rivals_of_eigenvalues(setting, law)
+        yield from self.rivals_of_ranks(law)
 
     def rivals_of_eigenvalues(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
         """Return wrong theories of the smallest eigenvalue as two inputs come together."""
@@ -345,21 +338,19 @@ class NtkPositiveDefinite(kit.Claim[Setting]):
         first = law.angle / ANGLES[0]
         return [
             kit.rival(
-                "linear",
+                "λ_min ∝ the distance",
                 "so falls the kernel of ReLU's slopes, of which bounds are published",
-                label="λ_min ∝ the distance",
+                id="linear",
                 nearest=law.nearest / first,
             ),
             kit.rival(
-                "three_halves",
+                "λ_min ∝ distance^1.5",
                 "between the hidden kernel and that of slopes",
-                label="λ_min ∝ distance^1.5",
                 nearest=law.nearest / first**0.5,
             ),
             kit.rival(
-                "two_alone",
+                "λ_min of the two inputs alone",
                 "it is the eigenvalue of the two inputs without the others, a bound from above",
-                label="λ_min of the two inputs alone",
                 nearest=("smooth angle", alone),
             ),
         ]
@@ -381,51 +372,35 @@ class NtkPositiveDefinite(kit.Claim[Setting]):
         dims = ("activation", "set")
         return [
             kit.rival(
-                "polynomials_definite",
+                "full rank for polynomials",
                 "there are more weights than inputs",
-                label="full rank for polynomials",
                 rank=(dims, definite),
             ),
             kit.rival(
-                "parity_forgotten",
-                "parity forgotten",
-                label="all polynomials up to the degree of σ",
-                rank=(dims, whole),
+                "all polynomials up to the degree of σ", "parity forgotten", rank=(dims, whole)
             ),
             kit.rival(
-                "antipodes_definite",
+                "definite on antipodes",
                 "the notes ask for distinct inputs only",
-                label="definite on antipodes",
                 rank=(dims, distinct),
             ),
-            kit.rival(
-                "bias_forgotten",
-                "the kernel without a bias",
-                label="a bias changes nothing",
-                rank=(dims, blind),
-            ),
+            kit.rival("a bias changes nothing", "the kernel without a bias", rank=(dims, blind)),
         ]
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         names = ("eigenvalues", "level", "rank")
-        return [
-            kit.control(
-                "repeated_input",
-                "two equal rows: the kernel is singular",
-                label="one input twice",
-                **{name: seen[f"repeated_{name}"] for name in names},
-            ),
-            kit.control(
-                "other_inputs",
-                "what lies in the span of the others counts",
-                label="two inputs that come together beside other ones",
-                nearest=seen.nearest.roll(seed=1),
-            ),
-        ]
+        yield kit.control(
+            "one input twice",
+            "two equal rows: the kernel is singular",
+            **{name: seen[f"repeated_{name}"] for name in names},
+        )
+        yield kit.control(
+            "two inputs that come together beside other ones",
+            "what lies in the span of the others counts",
+            nearest=seen.nearest.roll(seed=1),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         order = np.arange(1, 2 * self.pairs + 1)
         count = len(self.activations)
         # polynomials have the last colour of the family, activations those before it
@@ -455,16 +430,14 @@ class NtkPositiveDefinite(kit.Claim[Setting]):
                 kit.observed_curve(angles, least, name, shade=shades[i], kind="points"),
                 kit.predicted_curve(angles, law.nearest[i].mean("seed"), label),
             ]
-        return (
-            *spectra,
-            self._ranks(law, seen),
-            kit.panel(
-                "Two inputs come together: the least eigenvalue falls like δ²",
-                "angle between them, δ",
-                "smallest eigenvalue",
-                *nearest,
-                log="xy",
-            ),
+        yield from spectra
+        yield self._ranks(law, seen)
+        yield kit.panel(
+            "Two inputs come together: the least eigenvalue falls like δ²",
+            "angle between them, δ",
+            "smallest eigenvalue",
+            *nearest,
+            log="xy",
         )
 
     def _ranks(self, law: xarray.Dataset, seen: xarray.Dataset) -> kit.Panel:

@@ -6,7 +6,6 @@ than Δ* ∝ n^{-1/2}. For n > 128 m⁴ L(0)/λ₀⁴ the second is smaller than
 exp(−λ₀t/m) at least. How far neurons move and how the risk decays is told by the flow with the kernel of the start.
 """
 
-from collections.abc import Mapping
 from typing import Annotated, NamedTuple
 
 import jax
@@ -140,9 +139,7 @@ class NtkStaysPut(kit.Claim[Setting]):
             "width.shallower",
             "width.reversed",
         )
-    } | {
-        "allowed.width.halved": "it bounds the movement from above, and half of it leaves room",
-    }
+    } | {"allowed.width.halved": "it bounds the movement from above, and half of it leaves room"}
     shared = {
         name: "the kernel of the start there, of the moving network here"
         for name in (
@@ -165,10 +162,10 @@ class NtkStaysPut(kit.Claim[Setting]):
         """Return the times at which everything is recorded."""
         return np.linspace(0, self.horizon * self.inputs, READINGS + 1)[1:]
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {"width": self.widths, "time": tuple(self.times)}
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         for_signs, for_nets = jax.random.split(key)
         m = self.inputs
         x = np.linalg.cholesky((1 - self.cosine) * np.eye(m) + self.cosine)  # rows of unit length
@@ -194,7 +191,7 @@ class NtkStaysPut(kit.Claim[Setting]):
         smallest, risk = np.transpose(np.asarray(numbers), (1, 2, 0))
         return Setting(x, y, weights, outer, smallest, risk)
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         sigma = activation(self.activation)
 
         def steepest(grid: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -203,38 +200,24 @@ class NtkStaysPut(kit.Claim[Setting]):
 
         first, second = kit.compiled(steepest)(np.linspace(-20, 20, 8001))
         ratio = (np.array(self.all)[:, None] / self.lemmas(setting).width).min(1)
-        return [
+        yield kit.assume("largest |σ'|", float(first), "<=", 1, "choose another --activation")
+        yield kit.assume("largest |σ''|", float(second), "<=", 1, "choose another --activation")
+        yield from (
             kit.assume(
-                "largest |σ'|",
-                float(first),
-                "<=",
+                f"n = {n} / threshold width",
+                ratio[i],
+                ">",
                 1,
-                "choose another --activation",
-            ),
-            kit.assume(
-                "largest |σ''|",
-                float(second),
-                "<=",
-                1,
-                "choose another --activation",
-            ),
-            *(
-                kit.assume(
-                    f"n = {n} / threshold width",
-                    ratio[i],
-                    ">",
-                    1,
-                    "choose larger --widths or fewer --inputs",
-                )
-                for i, n in enumerate(self.widths)
-            ),
-        ]
+                "choose larger --widths or fewer --inputs",
+            )
+            for i, n in enumerate(self.widths)
+        )
 
     def lemmas(self, setting: Setting) -> StayPut:
         """Return Δ*, Δ and the threshold of every network, each of shape ``(widths, seeds)``."""
         return stay_put(self.inputs, setting.smallest, setting.risk, np.array(self.all)[:, None])
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         wide = slice(len(self.widths))
         lemmas = self.lemmas(setting)
         linear = self.linearized(setting)
@@ -281,7 +264,7 @@ class NtkStaysPut(kit.Claim[Setting]):
             risks.append(left)
         return Linear(np.array(farthest), np.array(risks))
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         movement, smallest, change, risk, ok = self.follow(setting)
         wide = slice(len(self.widths))
         farthest = movement.max(-1)
@@ -343,22 +326,20 @@ class NtkStaysPut(kit.Claim[Setting]):
         movement, smallest, change, risk = np.transpose(np.asarray(records), (3, 2, 0, 1))
         return movement, smallest, change, risk, np.asarray(ok)
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         left = (observed["risk"][..., -1] / observed["first_risk"]).max()
-        return [
-            kit.assume(
-                "flows that were followed", observed["ok"].mean(), "==", 1, "shorten --horizon"
-            ),
-            kit.assume(
-                "largest risk at the end / at the start", left, "<=", 1e-4, "raise --horizon"
-            ),
-        ]
+        yield kit.assume(
+            "flows that were followed", observed["ok"].mean(), "==", 1, "shorten --horizon"
+        )
+        yield kit.assume(
+            "largest risk at the end / at the start", left, "<=", 1e-4, "raise --horizon"
+        )
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return how far risks are from the linearized flow's, over the risk at the start."""
         return {"risk_off": abs(seen.risk - law.risk) / seen.first_risk}
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         kept = kit.at_least(
             "kernel_kept",
             law.kept,
@@ -375,46 +356,43 @@ class NtkStaysPut(kit.Claim[Setting]):
             each=True,
             label="‖K − K(0)‖ over the movement, at most 2m",
         )
-        return [
-            kit.follows(
-                "linear_movement",
-                law.linear,
-                seen.movement,
-                0.002,  # corrections are of the order of the change of the kernel, below 10⁻³
-                over="width",
-                each=True,
-                label="largest movement, that of the linearized flow",
-            ),
-            kit.agrees(
-                "linear_risk",
-                seen.risk_off,
-                1e-4,
-                label="risk at all times, off the linearized flow's, over that at the start",
-            ),
-            kit.at_most(
-                "movement",
-                FAR_INSIDE * law.allowed,
-                seen.movement,
-                over="width",
-                each=True,
-                label="largest movement, at most half of Δ*",
-            ),
-            kit.at_most(
-                "risk_decay",
-                law.slowest,
-                seen.risk,
-                over="width time",
-                each=True,
-                label="L(t), at most exp(−λ₀t/m) L(0)",
-            ),
-            kit.idle(kept, "it follows from the movement, by the first lemma"),
-            kit.idle(
-                change,
-                "the first lemma is an inequality for any displacement with |σ'|, |σ''| ≤ 1",
-            ),
-        ]
+        yield kit.follows(
+            "linear_movement",
+            law.linear,
+            seen.movement,
+            0.002,  # corrections are of the order of the change of the kernel, below 10⁻³
+            over="width",
+            each=True,
+            label="largest movement, that of the linearized flow",
+        )
+        yield kit.agrees(
+            "linear_risk",
+            seen.risk_off,
+            1e-4,
+            label="risk at all times, off the linearized flow's, over that at the start",
+        )
+        yield kit.at_most(
+            "movement",
+            FAR_INSIDE * law.allowed,
+            seen.movement,
+            over="width",
+            each=True,
+            label="largest movement, at most half of Δ*",
+        )
+        yield kit.at_most(
+            "risk_decay",
+            law.slowest,
+            seen.risk,
+            over="width time",
+            each=True,
+            label="L(t), at most exp(−λ₀t/m) L(0)",
+        )
+        yield kit.idle(kept, "it follows from the movement, by the first lemma")
+        yield kit.idle(
+            change, "the first lemma is an inequality for any displacement with |σ'|, |σ''| ≤ 1"
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         rate = xarray.DataArray(
             setting.smallest[: len(self.widths)] / self.inputs, dims=("width", "seed")
         )
@@ -422,73 +400,60 @@ class NtkStaysPut(kit.Claim[Setting]):
         slowest = lambda factor: (
             xarray.DataArray(first, dims=("width", "seed")) * np.exp(-factor * rate * law.time)
         )
-        return [
-            kit.rival(
-                "width_is_nothing",
-                "so it is in mean field",
-                label="movement does not depend on the width",
-                linear=xarray.ones_like(law.linear) * law.linear[0],
-            ),
-            kit.rival(
-                "inverse_width",
-                "so does the change of the kernel",
-                label="movement falls like 1/n",
-                linear=law.linear * (self.widths[0] / law.width) ** 0.5,
-            ),
-            kit.rival(
-                "bound_attained",
-                "the lemma says so at most",
-                label="neurons move by Δ*",
-                linear=law.allowed,
-            ),
-            kit.rival(
-                "slowest_alone",
-                "the smallest eigenvalue bounds the rate",
-                label="the risk decays like exp(−2λ₀t/m)",
-                risk=slowest(2.0),
-            ),
-            kit.rival(
-                "rate_without_mean",
-                "the mean over the examples forgotten, as in lecture 10/10",
-                label="decay at the rate λ₀ at least",
-                slowest=slowest(float(self.inputs)),
-            ),
-            kit.rival(
-                "printed_movement",
-                "as printed",
-                label="Δ* without √2",
-                accepted="the constant of Δ*: networks keep far from it",
-                allowed=law.allowed / np.sqrt(2),
-            ),
-            kit.rival(
-                "printed_rate",
-                "as printed",
-                label="decay at least at the rate λ₀/2m",
-                accepted="a slower rate is a weaker bound, and true as well",
-                slowest=slowest(0.5),
-            ),
-        ]
+        yield kit.rival(
+            "movement does not depend on the width",
+            "so it is in mean field",
+            linear=xarray.ones_like(law.linear) * law.linear[0],
+        )
+        yield kit.rival(
+            "movement falls like 1/n",
+            "so does the change of the kernel",
+            linear=law.linear * (self.widths[0] / law.width) ** 0.5,
+        )
+        yield kit.rival(
+            "neurons move by Δ*",
+            "the lemma says so at most",
+            id="bound_attained",
+            linear=law.allowed,
+        )
+        yield kit.rival(
+            "the risk decays like exp(−2λ₀t/m)",
+            "the smallest eigenvalue bounds the rate",
+            risk=slowest(2.0),
+        )
+        yield kit.rival(
+            "decay at the rate λ₀ at least",
+            "the mean over the examples forgotten, as in lecture 10/10",
+            slowest=slowest(float(self.inputs)),
+        )
+        yield kit.rival(
+            "Δ* without √2",
+            "as printed",
+            accepted="the constant of Δ*: networks keep far from it",
+            allowed=law.allowed / np.sqrt(2),
+        )
+        yield kit.rival(
+            "decay at least at the rate λ₀/2m",
+            "as printed",
+            accepted="a slower rate is a weaker bound, and true as well",
+            slowest=slowest(0.5),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "other_network",
-                "each has a kernel of its own",
-                label="what another network does",
-                movement=seen.movement.roll(seed=1),
-                risk=seen.risk.roll(seed=1),
-            ),
-            kit.control(
-                "narrow",
-                "neurons move like n^{-1/2}",
-                label=f"networks of {self.narrow[0]} neurons",
-                movement=seen.narrow_movement,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "what another network does",
+            "each has a kernel of its own",
+            movement=seen.movement.roll(seed=1),
+            risk=seen.risk.roll(seed=1),
+        )
+        yield kit.control(
+            f"networks of {self.narrow[0]} neurons",
+            "neurons move like n^{-1/2}",
+            id="narrow",
+            movement=seen.narrow_movement,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         n = np.array(self.all)
         order = np.argsort(n)
         widths = np.array(self.widths)
@@ -499,48 +464,44 @@ class NtkStaysPut(kit.Claim[Setting]):
         first = float(seen.first_risk[0, 0])
         risk = seen.risk[0, 0] / first  # below 1e-14 it is rounding
         least = np.full(len(n), widths.min())
-        return (
-            kit.panel(
-                "Neurons move less in wide layers, far below the bound",
-                "width n",
-                "largest movement",
-                kit.observed_curve(n[order], every[order], "network", kind="points"),
-                kit.predicted_curve(n[order], fall[order], "linearized flow, ∝ n^{-1/2}"),
-                kit.bound_curve(
-                    n[order], allowed[order], "bound Δ*", forbidden="above", tall=0.09, log="xy"
-                ),
-                kit.rival_curve(n[order], 0 * fall + every[0], "independent of n"),
-                log="xy",
+        yield kit.panel(
+            "Neurons move less in wide layers, far below the bound",
+            "width n",
+            "largest movement",
+            kit.observed_curve(n[order], every[order], "network", kind="points"),
+            kit.predicted_curve(n[order], fall[order], "linearized flow, ∝ n^{-1/2}"),
+            kit.bound_curve(
+                n[order], allowed[order], "bound Δ*", forbidden="above", tall=0.09, log="xy"
             ),
-            kit.panel(
-                "Its least eigenvalue stays above the half that is granted",
-                "width n",
-                "least eigenvalue over its start",
-                kit.observed_curve(n[order], seen.every_kept.values[order].T, "networks"),
-                kit.bound_curve(
-                    n[order], 0 * fall + 0.5, "at least ½", forbidden="below", tall=0.05, log="x"
-                ),
-                kit.context_curve(
-                    least, np.linspace(0, 1, len(n)), "theorem from here", kind="dashed"
-                ),
-                log="x",
+            kit.rival_curve(n[order], 0 * fall + every[0], "independent of n"),
+            log="xy",
+        )
+        yield kit.panel(
+            "Its least eigenvalue stays above the half that is granted",
+            "width n",
+            "least eigenvalue over its start",
+            kit.observed_curve(n[order], seen.every_kept.values[order].T, "networks"),
+            kit.bound_curve(
+                n[order], 0 * fall + 0.5, "at least ½", forbidden="below", tall=0.05, log="x"
             ),
-            kit.panel(
-                f"The risk falls faster than the bound, width {n[0]}",
-                "time t",
-                "risk over its start",
-                kit.observed_curve(time, risk.where(risk > 1e-14), "network", kind="points"),
-                kit.predicted_curve(time, law.risk[0, 0] / first, "linearized flow"),
-                kit.bound_curve(
-                    time,
-                    np.asarray(law.slowest[0, 0]) / first,
-                    "bound exp(−λ₀t/m)",
-                    forbidden="above",
-                    tall=0.25,
-                    log="y",
-                ),
+            kit.context_curve(least, np.linspace(0, 1, len(n)), "theorem from here", kind="dashed"),
+            log="x",
+        )
+        yield kit.panel(
+            f"The risk falls faster than the bound, width {n[0]}",
+            "time t",
+            "risk over its start",
+            kit.observed_curve(time, risk.where(risk > 1e-14), "network", kind="points"),
+            kit.predicted_curve(time, law.risk[0, 0] / first, "linearized flow"),
+            kit.bound_curve(
+                time,
+                np.asarray(law.slowest[0, 0]) / first,
+                "bound exp(−λ₀t/m)",
+                forbidden="above",
+                tall=0.25,
                 log="y",
             ),
+            log="y",
         )
 
 

@@ -7,7 +7,7 @@ of feature space from a start outside, they give the function that the kernel al
 random network's last hidden layer, with fewer or with more features than examples, or that of infinite width.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -25,11 +25,7 @@ from steepest.claims.kernels.representer.experiment import (
     share_outside,
     sparse_weights,
 )
-from steepest.claims.kernels.representer.theory import (
-    logistic_function,
-    ridge_function,
-    ridge_norm,
-)
+from steepest.claims.kernels.representer.theory import logistic_function, ridge_function, ridge_norm
 
 TOLERANCE = 1e-10
 """Of the largest output: rounding times the condition number, 1e4 at most, leaves 1e-12."""
@@ -120,7 +116,7 @@ class Representer(kit.Claim[Setting]):
     full = {"train": 150, "test": 100, "few": 60, "many": 2000, "steps": 20_000}
     out_of_scope = {"ridge": 1e-9}
 
-    def axes(self) -> dict[str, tuple]:
+    def axes(self):
         kernels = (f"{self.few} features", f"{self.many} features", "infinite width")
         return {
             "kernel": kernels,
@@ -129,11 +125,11 @@ class Representer(kit.Claim[Setting]):
             "point": tuple(range(1, self.train + self.test + 1)),
         }
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         counts = (self.few, self.many)
         return Setting(draw_problems(key, self.train, self.test, counts, self.ridge))
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         worst = max(
             float(np.linalg.norm(problem.inside, 2) ** 2 / problem.ridge + 1)
             for problem in setting.problems
@@ -142,15 +138,15 @@ class Representer(kit.Claim[Setting]):
         fewer = "choose --few below and --many above --train"
         better = "float64 gives 1e-10 with a larger --ridge"
         more = "more --steps, or a larger --ridge"
-        return [
-            kit.assume("features of the narrow network", self.few, "<", self.train, fewer),
-            kit.assume("features of the wide network", self.many, ">", self.train, fewer),
-            kit.assume("λ / mean of K(x, x)", self.ridge, "<=", 100, "a larger one leaves nothing"),
-            kit.assume("largest condition number of K + λ", worst, "<=", 1e4, better),
-            kit.assume("what descent leaves of its start", left, "<=", 1e-13, more),
-        ]
+        yield kit.assume("features of the narrow network", self.few, "<", self.train, fewer)
+        yield kit.assume("features of the wide network", self.many, ">", self.train, fewer)
+        yield kit.assume(
+            "λ / mean of K(x, x)", self.ridge, "<=", 100, "a larger one leaves nothing"
+        )
+        yield kit.assume("largest condition number of K + λ", worst, "<=", 1e4, better)
+        yield kit.assume("what descent leaves of its start", left, "<=", 1e-13, more)
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         norms = [
             ridge_norm(problem.every @ problem.inside.T, problem.y, problem.ridge)
             for problem in setting.problems
@@ -161,7 +157,7 @@ class Representer(kit.Claim[Setting]):
             logistic=("kernel point", _functions(logistic_function, setting)),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         problems = setting.problems
         starts = [rng.standard_normal(problem.inside.shape[1]) for problem in problems]
@@ -179,7 +175,7 @@ class Representer(kit.Claim[Setting]):
             sparse_outside=("wide", list(map(share_outside, problems[1:], sparse[1:]))),
         )
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         off = _relative(seen.outputs, law.outputs)
         ways = [
             kit.agrees(
@@ -190,90 +186,74 @@ class Representer(kit.Claim[Setting]):
             )
             for way in WAYS
         ]
-        return [
-            *ways,
-            kit.agrees("norm", abs(seen.norm / law.norm - 1), TOLERANCE, label="‖θ‖² / ‖f‖²_H − 1"),
-            kit.agrees(
-                "logistic",
-                _relative(seen.logistic, law.logistic),
-                TOLERANCE,
-                label="logistic loss, features against kernel: largest relative difference",
-            ),
-            kit.agrees(
-                "outside",
-                seen.outside,
-                TOLERANCE,
-                label="logistic loss: share of θ outside the span of the training features",
-            ),
-        ]
+        yield from ways
+        yield kit.agrees(
+            "norm", abs(seen.norm / law.norm - 1), TOLERANCE, label="‖θ‖² / ‖f‖²_H − 1"
+        )
+        yield kit.agrees(
+            "logistic",
+            _relative(seen.logistic, law.logistic),
+            TOLERANCE,
+            label="logistic loss, features against kernel: largest relative difference",
+        )
+        yield kit.agrees(
+            "outside",
+            seen.outside,
+            TOLERANCE,
+            label="logistic loss: share of θ outside the span of the training features",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         half = "½ forgotten on one side"
         training = law.outputs.isel(point=slice(self.train))
         interpolants = [
             problem.every @ np.linalg.pinv(problem.inside) @ problem.y
             for problem in setting.problems
         ]
-        return [
-            kit.rival(
-                "logistic_is_ridge",
-                "both are in the span",
-                label="the logistic loss gives the function of the squared loss",
-                logistic=law.outputs,
-            ),
-            kit.rival(
-                "logistic_half_ridge",
-                half,
-                label="λ/2 in the penalty, logistic loss",
-                logistic=("kernel point", _functions(logistic_function, setting, 0.5)),
-            ),
-            kit.rival(
-                "mean_ridge",
-                "the risk is a mean elsewhere in the notes",
-                label="λ of the mean: K(K + mλ)⁻¹y",
-                outputs=("kernel point", _functions(ridge_function, setting, self.train)),
-            ),
-            kit.rival(
-                "half_ridge",
-                half,
-                label="λ/2 in the penalty: K(K + λ/2)⁻¹y",
-                outputs=("kernel point", _functions(ridge_function, setting, 0.5)),
-            ),
-            kit.rival(
-                "no_ridge",
-                "the limit λ → 0",
-                label="no λ: interpolation",
-                outputs=("kernel point", interpolants),
-            ),
-            kit.rival(
-                "norm_of_squares",
-                "the norm of L² for that of the RKHS",
-                label="‖f‖²_H is the sum of squares of f",
-                norm=(training**2).sum("point"),
-            ),
-        ]
+        yield kit.rival(
+            "the logistic loss gives the function of the squared loss",
+            "both are in the span",
+            logistic=law.outputs,
+        )
+        yield kit.rival(
+            "λ/2 in the penalty, logistic loss",
+            half,
+            logistic=("kernel point", _functions(logistic_function, setting, 0.5)),
+        )
+        yield kit.rival(
+            "λ of the mean: K(K + mλ)⁻¹y",
+            "the risk is a mean elsewhere in the notes",
+            outputs=("kernel point", _functions(ridge_function, setting, self.train)),
+        )
+        yield kit.rival(
+            "λ/2 in the penalty: K(K + λ/2)⁻¹y",
+            half,
+            outputs=("kernel point", _functions(ridge_function, setting, 0.5)),
+        )
+        yield kit.rival(
+            "no λ: interpolation", "the limit λ → 0", outputs=("kernel point", interpolants)
+        )
+        yield kit.rival(
+            "‖f‖²_H is the sum of squares of f",
+            "the norm of L² for that of the RKHS",
+            norm=(training**2).sum("point"),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "lasso",
-                "what it adds outside the span is not lost",
-                label="an ℓ1 penalty",
-                outputs=seen.sparse_outputs,
-                norm=seen.sparse_norm,
-                outside=seen.sparse_outside,
-            ),
-            kit.control(
-                "squared_loss",
-                "another loss has another function in the same span",
-                label="squared loss for the logistic one",
-                logistic=seen.outputs.sel(way="squares"),
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "an ℓ1 penalty",
+            "what it adds outside the span is not lost",
+            outputs=seen.sparse_outputs,
+            norm=seen.sparse_norm,
+            outside=seen.sparse_outside,
+        )
+        yield kit.control(
+            "squared loss for the logistic one",
+            "another loss has another function in the same span",
+            logistic=seen.outputs.sel(way="squares"),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         of_test = {"kernel": -1, "point": slice(self.train, None)}
         points = np.arange(1, self.test + 1)
         ways = np.arange(1, len(WAYS) + 1)
@@ -298,22 +278,20 @@ class Representer(kit.Claim[Setting]):
             )
             for i in range(3)
         ]
-        return (
-            kit.panel(
-                "Test points, infinite width",
-                "test point",
-                "output",
-                kit.predicted_curve(points, law.outputs.isel(of_test).values, "K(K + λ)⁻¹y"),
-                *ways_drawn,
-            ),
-            kit.panel(
-                "All ways agree to rounding",
-                "way, in the order of the table",
-                "largest relative difference",
-                *agreement,
-                kit.rival_curve(ways, 0 * ways + TOLERANCE, "margin"),
-                log="y",
-            ),
+        yield kit.panel(
+            "Test points, infinite width",
+            "test point",
+            "output",
+            kit.predicted_curve(points, law.outputs.isel(of_test).values, "K(K + λ)⁻¹y"),
+            *ways_drawn,
+        )
+        yield kit.panel(
+            "All ways agree to rounding",
+            "way, in the order of the table",
+            "largest relative difference",
+            *agreement,
+            kit.rival_curve(ways, 0 * ways + TOLERANCE, "margin"),
+            log="y",
         )
 
 

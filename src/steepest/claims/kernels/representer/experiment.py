@@ -60,10 +60,7 @@ def draw_problems(
 
 def ridge_outputs(problem: Problem, steps: int) -> Mapping[str, NDArray]:
     """Return the outputs at all points by each way, by its name."""
-    weights = {
-        "squares": least_squares(problem),
-        "descent": decayed(problem, steps),
-    }
+    weights = {"squares": least_squares(problem), "descent": decayed(problem, steps)}
     outputs = {way: problem.every @ theta for way, theta in weights.items()}
     outputs["elimination"] = eliminate(problem)
     for way, peer in PEERS.items():

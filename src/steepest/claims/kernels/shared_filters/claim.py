@@ -6,7 +6,7 @@ windows have one size. A shared filter reads windows that are alike, and a mean 
 more.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import xarray
@@ -104,7 +104,7 @@ class SharedFilters(kit.Claim[draws.Setting]):
         """Return the ρ at which mean kernels are looked at."""
         return self.correlations[len(self.correlations) // 2]
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {
             "sharing": SHARINGS,
             "layers": LAYERS,
@@ -114,13 +114,13 @@ class SharedFilters(kit.Claim[draws.Setting]):
             "positions": self.positions,
         }
 
-    def setting(self, key: kit.Key) -> draws.Setting:
+    def setting(self, key):
         return draws.Setting.draw(kit.numpy_generator(key), self.images)
 
-    def hypotheses(self, setting: draws.Setting) -> list[kit.Hypothesis]:
-        return [draws.positions_differ(self.correlations)]
+    def hypotheses(self, setting):
+        yield draws.positions_differ(self.correlations)
 
-    def predict(self, setting: draws.Setting) -> kit.Prediction:
+    def predict(self, setting):
         size = 1 / (self.positions[0] + 1)  # pixels of length one in P + 1 channels
         kernels = [
             [theory.kernel(layers, size, c) for c in (1.0, self.middle)] for layers in LAYERS
@@ -141,7 +141,7 @@ class SharedFilters(kit.Claim[draws.Setting]):
             digits=("kind", each(ratio_of, digits).mean(1)),
         )
 
-    def observe(self, setting: draws.Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         half = max(2, self.networks // 2)
         pair = experiment.pair_of(draws.signals(self.positions[0], (self.middle,))[0])
@@ -175,21 +175,19 @@ class SharedFilters(kit.Claim[draws.Setting]):
             digits=("kind seed", (shared_digits / over(own_digits)).mean(1)),
         )
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         # Means: intervals take 0.025, their centres may be off as far by chance, and 1/n may add 0.01 with two. Laws
         # of variances are exact: intervals take 0.1, and centres may be off as far again.
-        return [
-            kit.follows("kernel", law.kernel, seen.kernel, 0.06, label="mean of Θ"),
-            kit.follows(
-                "ratio", law.ratio, seen.ratio, 0.2, label="variance of Θ, shared over their own"
-            ),
-            kit.follows("digits", law.digits, seen.digits, 0.2, label="the same on digits"),
-            kit.follows(
-                "own", law.own, seen.own, 0.2, label="n Var Θ/(E Θ)², filters of their own"
-            ),
-        ]
+        yield kit.follows("kernel", law.kernel, seen.kernel, 0.06, label="mean of Θ")
+        yield kit.follows(
+            "ratio", law.ratio, seen.ratio, 0.2, label="variance of Θ, shared over their own"
+        )
+        yield kit.follows("digits", law.digits, seen.digits, 0.2, label="the same on digits")
+        yield kit.follows(
+            "own", law.own, seen.own, 0.2, label="n Var Θ/(E Θ)², filters of their own"
+        )
 
-    def rivals(self, setting: draws.Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         count = law.positions
         ones = xarray.ones_like(law.ratio)
         is_shared = law.sharing == SHARINGS[0]
@@ -199,41 +197,36 @@ class SharedFilters(kit.Claim[draws.Setting]):
         squared = lambda K: (K**2).sum() / (np.diag(K) ** 2).sum()
         of_own = lambda K: theory.of_their_own(np.diag(K))
         by_all_positions = lambda K: covariances.flattened(K) * len(K) / AT_ONE_POSITION
-        return [
-            kit.rival(
-                "positions_meet",
-                "a filter that is shared reads all positions, as where they are pooled",
-                label="the kernel of pooled networks where filters are shared",
-                kernel=xarray.where(is_shared, self.kernel_of_pooled(), law.kernel),
-            ),
-            kit.rival(
-                "independent",
-                "positions are independent terms",
-                label="sharing changes nothing",
-                ratio=ones,
-                digits=xarray.ones_like(law.digits),
-            ),
-            kit.rival(
-                "one_position",
-                "one filter is one draw",
-                label="shared filters count as one position",
-                ratio=count * ones,
-                digits=("kind", each(lambda K: AT_ONE_POSITION / of_own(K), digits).mean(1)),
-            ),
-            kit.rival(
-                "squared_correlations",
-                "so vary means of squares whose correlations are ρ²",
-                label="Σ_pq K_pq²/Σ_p K_pp² times as much",
-                ratio=(1 + (count - 1) * law.rho**2) * ones,
-                digits=("kind", each(squared, digits).mean(1)),
-            ),
-            kit.rival(
-                "all_positions",
-                "each position has a filter of its own",
-                label="filters of their own count as P positions, whatever their windows' sizes",
-                digits=("kind", each(by_all_positions, digits).mean(1)),
-            ),
-        ]
+        yield kit.rival(
+            "the kernel of pooled networks where filters are shared",
+            "a filter that is shared reads all positions, as where they are pooled",
+            kernel=xarray.where(is_shared, self.kernel_of_pooled(), law.kernel),
+        )
+        yield kit.rival(
+            "sharing changes nothing",
+            "positions are independent terms",
+            id="independent",
+            ratio=ones,
+            digits=xarray.ones_like(law.digits),
+        )
+        yield kit.rival(
+            "shared filters count as one position",
+            "one filter is one draw",
+            ratio=count * ones,
+            digits=("kind", each(lambda K: AT_ONE_POSITION / of_own(K), digits).mean(1)),
+        )
+        yield kit.rival(
+            "Σ_pq K_pq²/Σ_p K_pp² times as much",
+            "so vary means of squares whose correlations are ρ²",
+            id="squared_correlations",
+            ratio=(1 + (count - 1) * law.rho**2) * ones,
+            digits=("kind", each(squared, digits).mean(1)),
+        )
+        yield kit.rival(
+            "filters of their own count as P positions, whatever their windows' sizes",
+            "each position has a filter of its own",
+            digits=("kind", each(by_all_positions, digits).mean(1)),
+        )
 
     def kernel_of_pooled(self) -> xarray.DataArray:
         """Return Θ of pooled networks over Θ of flattened ones' size, ``(layers, pair)``.
@@ -250,38 +243,30 @@ class SharedFilters(kit.Claim[draws.Setting]):
             kernels.append([mean] * len(PAIRS))
         return xarray.DataArray(np.array(kernels), dims=("layers", "pair"))
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         backwards = slice(None, None, -1)
-        return [
-            kit.control(
-                "pooled",
-                "windows at different positions meet in its kernel",
-                label="pooled networks, where filters are shared",
-                kernel=seen.kernel_of_pooled,
-            ),
-            kit.control(
-                "other_signals",
-                "they have other correlations of positions",
-                label="correlations in the opposite order",
-                ratio=seen.ratio.isel(rho=backwards).drop_vars("rho"),
-            ),
-            kit.control(
-                "other_images",
-                "they have other correlations of positions",
-                label="centred images for those that are not, and the other way",
-                digits=seen.digits.isel(kind=backwards).drop_vars("kind"),
-            ),
-            kit.control(
-                "fewer_positions",
-                "they are other signals",
-                label="signals of few positions for those of many, and the other way",
-                own=seen.own.isel(positions=backwards).drop_vars("positions"),
-            ),
-        ]
+        yield kit.control(
+            "pooled networks, where filters are shared",
+            "windows at different positions meet in its kernel",
+            kernel=seen.kernel_of_pooled,
+        )
+        yield kit.control(
+            "correlations in the opposite order",
+            "they have other correlations of positions",
+            ratio=seen.ratio.isel(rho=backwards).drop_vars("rho"),
+        )
+        yield kit.control(
+            "centred images for those that are not, and the other way",
+            "they have other correlations of positions",
+            digits=seen.digits.isel(kind=backwards).drop_vars("kind"),
+        )
+        yield kit.control(
+            "signals of few positions for those of many, and the other way",
+            "they are other signals",
+            own=seen.own.isel(positions=backwards).drop_vars("positions"),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         def panel(title: str, name: str, y: str, top: float | None) -> kit.Panel:
             return kit.curves(
                 title,
@@ -295,19 +280,17 @@ class SharedFilters(kit.Claim[draws.Setting]):
                 ylim=(0, top),
             )
 
-        return (
-            panel(
-                "Sharing filters makes the kernel vary more, the more alike positions are",
-                "ratio",
-                "variance, shared over their own",
-                1.1 * max(self.positions),
-            ),
-            panel(
-                "Filters of their own: how alike positions are does not matter",
-                "own",
-                "n Var Θ/(E Θ)²",
-                None,
-            ),
+        yield panel(
+            "Sharing filters makes the kernel vary more, the more alike positions are",
+            "ratio",
+            "variance, shared over their own",
+            1.1 * max(self.positions),
+        )
+        yield panel(
+            "Filters of their own: how alike positions are does not matter",
+            "own",
+            "n Var Θ/(E Θ)²",
+            None,
         )
 
 

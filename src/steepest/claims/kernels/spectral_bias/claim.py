@@ -7,7 +7,6 @@ RKHS. The tangent kernel of ReLU networks without biases has λ_k ∝ (k² + 3)/
 at all for odd k ≥ 3, which such a network never learns.
 """
 
-from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple
 
 import jax
@@ -109,7 +108,7 @@ class SpectralBias(kit.Claim[Setting]):
         """Return the steps that are recorded."""
         return logarithmic(self.steps, RECORDS)
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {
             "set": SETS,
             "mode": tuple(range(self.modes)),
@@ -126,7 +125,7 @@ class SpectralBias(kit.Claim[Setting]):
         """Return the infinitely wide network."""
         return self.network(dimension, self.width).limit()
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         for_data, for_function = jax.random.split(key)
         m = self.circle
         k = np.arange(self.modes)
@@ -152,39 +151,33 @@ class SpectralBias(kit.Claim[Setting]):
         coefficients = np.asarray(jax.random.normal(for_function, (m,)))
         return Setting([around, images], modes, eigenvalues, profile, coefficients)
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         slowest = (self.multiple * setting.eigenvalues[:, -1] / setting.eigenvalues.max(1)).min()
         gap = (setting.eigenvalues[:, :-1] / setting.eigenvalues[:, 1:]).min()
-        return [
-            kit.assume("ηλ_max", self.multiple, "<", 2, "descent diverges above"),
-            kit.assume(
-                "steps × slowest ηλ_k",
-                self.steps * slowest,
-                ">=",
-                1,
-                "more --steps, or fewer --modes",
-            ),
-            kit.assume(
-                "width / points",
-                self.width / max(self.circle, self.digits),
-                ">=",
-                16,
-                "the theorem is for n ≫ m",
-            ),
-            kit.assume(
-                "smallest ratio of neighbouring eigenvalues",
-                gap,
-                ">",
-                1,
-                "eigenvectors must be distinct",
-            ),
-        ]
+        yield kit.assume("ηλ_max", self.multiple, "<", 2, "descent diverges above")
+        yield kit.assume(
+            "steps × slowest ηλ_k", self.steps * slowest, ">=", 1, "more --steps, or fewer --modes"
+        )
+        yield kit.assume(
+            "width / points",
+            self.width / max(self.circle, self.digits),
+            ">=",
+            16,
+            "the theorem is for n ≫ m",
+        )
+        yield kit.assume(
+            "smallest ratio of neighbouring eigenvalues",
+            gap,
+            ">",
+            1,
+            "eigenvectors must be distinct",
+        )
 
     def steps_of(self, setting: Setting) -> Values:
         """Return η λ_k, shape (set, mode)."""
         return self.multiple * setting.eigenvalues / setting.eigenvalues.max(1, keepdims=True)
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         m = self.circle
         a = setting.coefficients
         kernel = setting.profile[:: FINE // m][np.subtract.outer(np.arange(m), np.arange(m)) % m]
@@ -198,7 +191,7 @@ class SpectralBias(kit.Claim[Setting]):
             relu=("frequency", relu_spectrum(1.0)[list(EVEN)]),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         kernel = gram(self.limit(2), np.asarray(setting.inputs[0])).ntk
         dynamics = kernel_dynamics(kernel)
         kept = dynamics.eigenvalues > FLOOR * dynamics.eigenvalues[-1]
@@ -267,7 +260,7 @@ class SpectralBias(kit.Claim[Setting]):
         every = kit.compiled(lambda key: jax.lax.map(one, kit.keys(key, self.seeds)))
         return np.asarray(every(key))
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return the rate of each mode, at the recorded step where a residual of 1/e is predicted."""
         marks = self.marks[1:]
         decay = np.empty((len(SETS), self.seeds, self.modes))
@@ -278,7 +271,7 @@ class SpectralBias(kit.Claim[Setting]):
         places = {"set": law["set"], "mode": law["mode"]}
         return {"decay": xarray.DataArray(decay, places, ("set", "seed", "mode"))}
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         top = float(law.spectrum.max())
         orders = [
             kit.ranks(
@@ -290,47 +283,45 @@ class SpectralBias(kit.Claim[Setting]):
             )
             for name in SETS
         ]
-        return [
-            kit.follows("decay", law.decay, seen.decay, 0.1, label="rate of decay of each mode"),
-            kit.follows(
-                "residual",
-                law.residual,
-                seen.residual,
-                0.07,  # at n = 1024 residuals leave the limit by 0.02, and intervals are as wide
-                absolute=True,
-                label="residual of each mode over its start",
-            ),
-            *orders,
-            # a mean over n neurons, off by some √(1/n), 3 % at n = 1024, and more where λ_k is small beside the others
-            kit.follows("relu", law.relu, seen.relu, 0.12, label="ReLU without biases: λ_k / λ_0"),
+        yield kit.follows("decay", law.decay, seen.decay, 0.1, label="rate of decay of each mode")
+        yield kit.follows(
+            "residual",
+            law.residual,
+            seen.residual,
+            0.07,  # at n = 1024 residuals leave the limit by 0.02, and intervals are as wide
+            absolute=True,
+            label="residual of each mode over its start",
+        )
+        yield from orders
+        # a mean over n neurons, off by some √(1/n), 3 % at n = 1024, and more where λ_k is small beside the others
+        yield kit.follows("relu", law.relu, seen.relu, 0.12, label="ReLU without biases: λ_k / λ_0")
+        yield kit.agrees(
+            "relu_odd",
+            abs(seen.relu_odd),
+            1e-10,
+            label="ReLU without biases: λ_k / λ_0 for odd k ≥ 3",
+        )
+        yield kit.idle(
             kit.agrees(
-                "relu_odd",
-                abs(seen.relu_odd),
+                "circle_spectrum",
+                abs(seen.spectrum - law.spectrum) / top,
                 1e-10,
-                label="ReLU without biases: λ_k / λ_0 for odd k ≥ 3",
+                label="circle: eigenvalues − folded Fourier coefficients",
             ),
-            kit.idle(
-                kit.agrees(
-                    "circle_spectrum",
-                    abs(seen.spectrum - law.spectrum) / top,
-                    1e-10,
-                    label="circle: eigenvalues − folded Fourier coefficients",
-                ),
-                "it is so for every kernel of the difference of angles",
+            "it is so for every kernel of the difference of angles",
+        )
+        yield kit.idle(
+            kit.agrees(
+                "circle_mercer",
+                abs(seen.diagonal / law.diagonal - 1),
+                1e-6,
+                label="circle: Σ λ_k ψ_k(x)² / K(x, x) − 1",
             ),
-            kit.idle(
-                kit.agrees(
-                    "circle_mercer",
-                    abs(seen.diagonal / law.diagonal - 1),
-                    1e-6,
-                    label="circle: Σ λ_k ψ_k(x)² / K(x, x) − 1",
-                ),
-                "the spectral theorem for any Gram matrix",
-            ),
-            kit.follows("circle_norm", law.norm, seen.norm, 1e-6, label="circle: ‖f‖² by Mercer"),
-        ]
+            "the spectral theorem for any Gram matrix",
+        )
+        yield kit.follows("circle_norm", law.norm, seen.norm, 1e-6, label="circle: ‖f‖² by Mercer")
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         m = self.circle
         distances = np.subtract.outer(np.arange(m), np.arange(m)) % m
         kernel = setting.profile[:: FINE // m][distances] / m
@@ -345,72 +336,50 @@ class SpectralBias(kit.Claim[Setting]):
             return {"decay": values, "residual": residual.transpose("set", "step", "mode")}
 
         plain = law.decay.drop_vars("mode")
-        return [
-            kit.rival(
-                "last_layer",
-                "the other kernel of a wide network",
-                label="ReLU: the last layer's kernel, λ_k ∝ k⁻⁴",
-                relu=("frequency", relu_spectrum(0.0)[k]),
-            ),
-            kit.rival(
-                "power_law",
-                "true for large k",
-                label="ReLU: λ_k ∝ k⁻² from k = 2 on",
-                relu=4 * law.relu[0] / law.frequency**2.0,
-            ),
-            kit.rival(
-                "one_rate",
-                "one risk",
-                label="all modes decay at the mean rate",
-                **rates(0 * plain + plain.mean("mode")),
-            ),
-            kit.rival(
-                "high_first",
-                "they have the steepest slopes",
-                label="high frequencies first",
-                **rates(plain.isel(mode=slice(None, None, -1))),
-            ),
-            kit.rival(
-                "gradient_flow",
-                "the limit of small steps",
-                label="exp(−ηλ_k t), the flow",
-                **rates(plain.copy(data=self.steps_of(setting))),
-            ),
-            kit.rival(
-                "printed_space",
-                "as printed: ‖f‖² = ‖Tf‖²",
-                label="the RKHS is T⁻¹L²",
-                norm=power(kernel @ kernel),
-            ),
-            kit.rival(
-                "square_norm",
-                "the notes' basis {ψ_k} of H_K",
-                label="the norm of L²",
-                norm=power(np.eye(m)),
-            ),
-        ]
+        yield kit.rival(
+            "ReLU: the last layer's kernel, λ_k ∝ k⁻⁴",
+            "the other kernel of a wide network",
+            relu=("frequency", relu_spectrum(0.0)[k]),
+        )
+        yield kit.rival(
+            "ReLU: λ_k ∝ k⁻² from k = 2 on",
+            "true for large k",
+            relu=4 * law.relu[0] / law.frequency**2.0,
+        )
+        yield kit.rival(
+            "all modes decay at the mean rate", "one risk", **rates(0 * plain + plain.mean("mode"))
+        )
+        yield kit.rival(
+            "high frequencies first",
+            "they have the steepest slopes",
+            id="high_first",
+            **rates(plain.isel(mode=slice(None, None, -1))),
+        )
+        yield kit.rival(
+            "exp(−ηλ_k t), the flow",
+            "the limit of small steps",
+            **rates(plain.copy(data=self.steps_of(setting))),
+        )
+        yield kit.rival(
+            "the RKHS is T⁻¹L²", "as printed: ‖f‖² = ‖Tf‖²", norm=power(kernel @ kernel)
+        )
+        yield kit.rival("the norm of L²", "the notes' basis {ψ_k} of H_K", norm=power(np.eye(m)))
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         mixed = (seen.residual + seen.residual.roll(mode=1, roll_coords=False)) / 2
-        return [
-            kit.control(
-                "mixtures",
-                "in these directions the kernel is not diagonal",
-                label="residuals along sums of two eigenvectors",
-                residual=mixed,
-            ),
-            kit.control(
-                "biases",
-                "the kinks no longer come in antipodal pairs",
-                label="ReLU networks with biases",
-                relu=seen.biased,
-                relu_odd=seen.biased_odd,
-            ),
-        ]
+        yield kit.control(
+            "residuals along sums of two eigenvectors",
+            "in these directions the kernel is not diagonal",
+            residual=mixed,
+        )
+        yield kit.control(
+            "ReLU networks with biases",
+            "the kinks no longer come in antipodal pairs",
+            relu=seen.biased,
+            relu_odd=seen.biased_odd,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         marks = self.marks
         drawn = []
         for name in SETS:
@@ -437,16 +406,14 @@ class SpectralBias(kit.Claim[Setting]):
         shown = lambda spectrum: np.maximum(
             spectrum.values[::-1] / float(law.spectrum.max()), 1e-17
         )
-        return (
-            *drawn,
-            kit.panel(
-                "The circle's spectrum is Fourier's",
-                "eigenvalue",
-                "λ_k / λ_0",
-                kit.observed_curve(k, shown(seen.spectrum), "Gram matrix", kind="points"),
-                kit.predicted_curve(k, shown(law.spectrum), "Fourier coefficients"),
-                log="y",
-            ),
+        yield from drawn
+        yield kit.panel(
+            "The circle's spectrum is Fourier's",
+            "eigenvalue",
+            "λ_k / λ_0",
+            kit.observed_curve(k, shown(seen.spectrum), "Gram matrix", kind="points"),
+            kit.predicted_curve(k, shown(law.spectrum), "Fourier coefficients"),
+            log="y",
         )
 
 

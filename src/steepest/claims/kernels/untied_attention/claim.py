@@ -5,11 +5,9 @@ the softmax multiplies. So in the limit of wide keys a position reads the mean o
 the network has the kernel of average pooling. Over √d the weights stay random, and tied keys follow the input.
 """
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-import xarray
 
 from steepest import kit
 from steepest.claims.kernels.untied_attention import experiment, theory
@@ -81,28 +79,26 @@ class UntiedAttention(kit.Claim[Setting]):
     out_of_scope = {"sharpnesses": (1.0, 40.0)}
     point = UntiedAttentionPoint
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {"kind": KINDS, "beta": self.sharpnesses, "d": self.widths}
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
         noise = rng.standard_normal((self.positions, self.channels))
         return Setting((noise, experiment.rows_of_digits(rng, 1)[0]))
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         variances = [np.trace(theory.covariance(z)) / len(z) for z in setting.inputs]
         logit = max(self.sharpnesses) * max(variances) / min(self.widths) ** 0.5
-        return [
-            kit.assume(
-                "deviation of logits",
-                float(logit),
-                "<=",
-                0.6,
-                "the law is for d ≫ β²K²: raise --widths or lower --sharpnesses",
-            )
-        ]
+        yield kit.assume(
+            "deviation of logits",
+            float(logit),
+            "<=",
+            0.6,
+            "the law is for d ≫ β²K²: raise --widths or lower --sharpnesses",
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         return kit.law(distance=("kind beta d", self.distances(setting)))
 
     def distances(self, setting: Setting) -> kit.Values:
@@ -117,7 +113,7 @@ class UntiedAttention(kit.Claim[Setting]):
             ]
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
 
         def distance(z: kit.Values, beta: float, width: int, power: float, tied: bool) -> float:
@@ -142,96 +138,77 @@ class UntiedAttention(kit.Claim[Setting]):
             distance=every(1.0, tied=False), tied=every(1.0, tied=True), root=every(0.5, tied=False)
         )
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "distance",
-                law.distance,
-                seen.distance,
-                0.2,  # the interval takes 0.08, the next order 0.1 at the narrowest keys
-                label="square of the distance from the mean over positions",
-            )
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "distance",
+            law.distance,
+            seen.distance,
+            0.2,  # the interval takes 0.08, the next order 0.1 at the narrowest keys
+            label="square of the distance from the mean over positions",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         middle = float(np.exp(np.log(self.widths).mean()))
         covariances = [theory.covariance(z) for z in setting.inputs]
         not_centred = [np.trace(k @ k) / np.trace(theory.centred(k) @ k) for k in covariances]
-        return [
-            kit.rival(
-                "like_the_logits",
-                "logits fall like 1/√d",
-                label="distance² ∝ 1/√d",
-                distance=law.distance * (law.d / middle) ** 0.5,
-            ),
-            kit.rival(
-                "twice_as_fast",
-                "queries and keys both shrink",
-                label="distance² ∝ 1/d²",
-                distance=law.distance * middle / law.d,
-            ),
-            kit.rival(
-                "not_centred",
-                "softmax adds to every weight",
-                label="tr K² for tr HKHK",
-                distance=(
-                    "kind beta d",
-                    law.distance.values * np.array(not_centred)[:, None, None],
-                ),
-            ),
-            kit.rival(
-                "linear",
-                "the distance is of first order in β",
-                label="distance² ∝ β",
-                distance=law.distance / law.beta * float(np.mean(self.sharpnesses)),
-            ),
-        ]
+        yield kit.rival(
+            "distance² ∝ 1/√d",
+            "logits fall like 1/√d",
+            distance=law.distance * (law.d / middle) ** 0.5,
+        )
+        yield kit.rival(
+            "distance² ∝ 1/d²",
+            "queries and keys both shrink",
+            distance=law.distance * middle / law.d,
+        )
+        yield kit.rival(
+            "tr K² for tr HKHK",
+            "softmax adds to every weight",
+            distance=("kind beta d", law.distance.values * np.array(not_centred)[:, None, None]),
+        )
+        yield kit.rival(
+            "distance² ∝ β",
+            "the distance is of first order in β",
+            id="linear",
+            distance=law.distance / law.beta * float(np.mean(self.sharpnesses)),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "tied",
-                "products of a position's query with keys of like positions do not vanish",
-                label="tied queries and keys",
-                distance=seen.tied,
-            ),
-            kit.control(
-                "root",
-                "logits stay as large at every width",
-                label="products over √d",
-                distance=seen.root,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "tied queries and keys",
+            "products of a position's query with keys of like positions do not vanish",
+            id="tied",
+            distance=seen.tied,
+        )
+        yield kit.control(
+            "products over √d", "logits stay as large at every width", id="root", distance=seen.root
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         last = {"beta": self.sharpnesses[-1]}
         widths = np.array(self.widths, float)
         worlds = tuple(
             kit.context_curve(widths, seen[name].sel(last).isel(kind=-1).mean("seed").values, label)
             for name, label in (("tied", "digits, tied"), ("root", "digits, over √d"))
         )
-        return (
-            kit.curves(
-                "Untied attention over d becomes an average",
-                law.distance.sel(last, drop=True),
-                seen.distance.sel(last, drop=True),
-                over="d",
-                by="kind",
-                x="width d of the keys",
-                y="distance² from the mean over positions",
-                more=worlds,
-                log="xy",
-            ),
-            kit.curves(
-                "In the square of the sharpness",
-                law.distance.isel(d=-1, drop=True),
-                seen.distance.isel(d=-1, drop=True),
-                over="beta",
-                by="kind",
-                x="β",
-                y="distance²",
-                log="xy",
-            ),
+        yield kit.curves(
+            "Untied attention over d becomes an average",
+            law.distance.sel(last, drop=True),
+            seen.distance.sel(last, drop=True),
+            over="d",
+            by="kind",
+            x="width d of the keys",
+            y="distance² from the mean over positions",
+            more=worlds,
+            log="xy",
+        )
+        yield kit.curves(
+            "In the square of the sharpness",
+            law.distance.isel(d=-1, drop=True),
+            seen.distance.isel(d=-1, drop=True),
+            over="beta",
+            by="kind",
+            x="β",
+            y="distance²",
+            log="xy",
         )

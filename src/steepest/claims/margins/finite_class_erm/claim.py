@@ -7,11 +7,9 @@ once m exceeds b (log 2)/2ε²: what counts of a class is the length of its name
 surcharge. Here names are sets of bits, and predictors parities.
 """
 
-from collections.abc import Mapping
 from typing import Annotated
 
 import numpy as np
-import xarray
 
 from steepest import kit
 from steepest.claims.margins.finite_class_erm.experiment import Study, needed_examples
@@ -94,7 +92,7 @@ class FiniteClassErm(kit.Claim[None]):
         """Return the ε at which names are charged: the middle one."""
         return self.edges[len(self.edges) // 2]
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {"edge": self.edges, "bits": self.bits, "length": self.lengths}
 
     def check_fields(self) -> None:
@@ -104,12 +102,12 @@ class FiniteClassErm(kit.Claim[None]):
                 "choose --bits above --lengths"
             )
 
-    def hypotheses(self, setting: None) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         correlation = abs(1 - 2 * self.ones)
         fair = "other predictors are worthless only where inputs are uniform: choose --ones 0.5"
-        return [kit.assume("largest correlation of two parities", correlation, "==", 0, fair)]
+        yield kit.assume("largest correlation of two parities", correlation, "==", 0, fair)
 
-    def predict(self, setting: None) -> kit.Prediction:
+    def predict(self, setting):
         return kit.law(
             threshold=("edge bits", [self._thresholds(edge) for edge in self.edges]),
             price=("edge", np.log(2) / (2 * np.array(self.edges) ** 2)),
@@ -122,7 +120,7 @@ class FiniteClassErm(kit.Claim[None]):
     def _thresholds(self, edge: float, length: int = 1, penalty: float = 0.0) -> np.ndarray:
         return thresholds(edge, length, max(self.bits), penalty)[list(self.bits)]
 
-    def observe(self, setting: None, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         study = Study(self.bits, self.seeds, self.draws, self.ones, max(self.bits))
         longest = max(self.lengths)
@@ -140,133 +138,117 @@ class FiniteClassErm(kit.Claim[None]):
             copied=("edge bits seed", copied),
         )
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return what a further bit costs, from the shortest names to the longest."""
         ends = seen.threshold.isel(bits=[0, -1]).diff("bits").isel(bits=0, drop=True)
         return {"price": ends / (self.bits[-1] - self.bits[0])}
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "threshold",
-                law.threshold,
-                seen.threshold,
-                0.07,  # parities are independent in pairs only: 2 per cent; by chance as much and more
-                over="edge bits",
-                label="examples with which the right of 2^b predictors has the least risk",
-            ),
-            kit.follows(
-                "price",
-                law.price,
-                seen.price,
-                (
-                    0.8,
-                    1.05,
-                ),  # the law is of many bits and small ε; the exact thresholds differ by 0.89 to 0.91
-                over="edge",
-                label="examples that a further bit costs",
-            ),
-            kit.follows(
-                "own_name",
-                law.charged,
-                seen.charged,
-                0.1,  # chances are ragged in m, and the line through them depends on where they are taken
-                over="length bits",
-                label=f"ε = {self.edge:g}, names charged: examples, by own and longest length",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "threshold",
+            law.threshold,
+            seen.threshold,
+            0.07,  # parities are independent in pairs only: 2 per cent; by chance as much and more
+            over="edge bits",
+            label="examples with which the right of 2^b predictors has the least risk",
+        )
+        yield kit.follows(
+            "price",
+            law.price,
+            seen.price,
+            (
+                0.8,
+                1.05,
+            ),  # the law is of many bits and small ε; the exact thresholds differ by 0.89 to 0.91
+            over="edge",
+            label="examples that a further bit costs",
+        )
+        yield kit.follows(
+            "own_name",
+            law.charged,
+            seen.charged,
+            0.1,  # chances are ragged in m, and the line through them depends on where they are taken
+            over="length bits",
+            label=f"ε = {self.edge:g}, names charged: examples, by own and longest length",
+        )
 
-    def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         first = law.bits * np.log(2)
-        return [
-            kit.rival(
-                "first_order",
-                "as the bound has it",
-                label="b log 2/2ε², from the first bit on",
-                threshold=first / (2 * law.edge**2) + 0 * law.threshold,
-                charged=law.length * np.log(2) / (2 * self.edge**2) + 0 * law.charged,
-            ),
-            kit.rival(
-                "whole_bits",
-                "a bit is a bit",
-                label="1/2ε² a bit",
-                price=law.price / np.log(2),
-                threshold=law.threshold / np.log(2),
-            ),
-            kit.rival(
-                "uniform_convergence",
-                "all risks must be within ε/2 of their means",
-                label="2 log(4N)/ε²",
-                threshold=2 * (first + np.log(4)) / law.edge**2 + 0 * law.threshold,
-                price=4 * law.price,
-            ),
-            kit.rival(
-                "first_power",
-                "twice the edge is twice as easily seen",
-                label="∝ 1/ε",
-                threshold=law.threshold * law.edge / self.edge,
-                price=law.price * law.edge / self.edge,
-            ),
-            kit.rival(
-                "birthdays",
-                "there are 2^b predictors to tell apart",
-                label="∝ √N",
-                threshold=law.threshold.isel(bits=0) * 2 ** ((law.bits - self.bits[0]) / 2),
-            ),
-            kit.rival(
-                "whole_class",
-                "the class is searched to its longest name",
-                label="charged names need what the longest needs",
-                charged=law.threshold.sel(edge=self.edge).drop_vars("edge") + 0 * law.charged,
-            ),
-        ]
+        yield kit.rival(
+            "b log 2/2ε², from the first bit on",
+            "as the bound has it",
+            id="first_order",
+            threshold=first / (2 * law.edge**2) + 0 * law.threshold,
+            charged=law.length * np.log(2) / (2 * self.edge**2) + 0 * law.charged,
+        )
+        yield kit.rival(
+            "1/2ε² a bit",
+            "a bit is a bit",
+            price=law.price / np.log(2),
+            threshold=law.threshold / np.log(2),
+        )
+        yield kit.rival(
+            "2 log(4N)/ε²",
+            "all risks must be within ε/2 of their means",
+            threshold=2 * (first + np.log(4)) / law.edge**2 + 0 * law.threshold,
+            price=4 * law.price,
+        )
+        yield kit.rival(
+            "∝ 1/ε",
+            "twice the edge is twice as easily seen",
+            threshold=law.threshold * law.edge / self.edge,
+            price=law.price * law.edge / self.edge,
+        )
+        yield kit.rival(
+            "∝ √N",
+            "there are 2^b predictors to tell apart",
+            threshold=law.threshold.isel(bits=0) * 2 ** ((law.bits - self.bits[0]) / 2),
+        )
+        yield kit.rival(
+            "charged names need what the longest needs",
+            "the class is searched to its longest name",
+            charged=law.threshold.sel(edge=self.edge).drop_vars("edge") + 0 * law.charged,
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "copies",
-                f"names of one function count once: there are 2^{COPIES} of them",
-                label=f"names that are read to the {COPIES}rd bit",
-                threshold=seen.copied,
-            ),
-            kit.control(
-                "uncharged",
-                "the luckiest of all long names is ahead of a short one",
-                label="the same data, names not charged",
-                charged=seen.uncharged,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            f"names that are read to the {COPIES}rd bit",
+            f"names of one function count once: there are 2^{COPIES} of them",
+            id="copies",
+            threshold=seen.copied,
+        )
+        yield kit.control(
+            "the same data, names not charged",
+            "the luckiest of all long names is ahead of a short one",
+            charged=seen.uncharged,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         length = self.lengths[0]
         bits = law.bits.values
-        return (
-            kit.curves(
-                "Each bit of a name costs about log 2/2ε²",
-                law.threshold,
-                seen.threshold,
-                over="bits",
-                by="edge",
-                x="bits b of a name",
-                y="examples",
-                name="ε = {}",
-                rivals={"b log 2/2ε²": rivals["first_order"].threshold},
-                ylim=(0, None),
+        yield kit.curves(
+            "Each bit of a name costs about log 2/2ε²",
+            law.threshold,
+            seen.threshold,
+            over="bits",
+            by="edge",
+            x="bits b of a name",
+            y="examples",
+            name="ε = {}",
+            rivals={"b log 2/2ε²": rivals["first_order"].threshold},
+            ylim=(0, None),
+        )
+        yield kit.panel(
+            f"A name of {length} bits, ε = {self.edge:g}: charged by length, long ones do not matter",
+            "bits of the longest name",
+            "examples",
+            kit.observed_curve(
+                bits, seen.charged.mean("seed")[0], "√(length) charged", kind="points"
             ),
-            kit.panel(
-                f"A name of {length} bits, ε = {self.edge:g}: charged by length, long ones do not matter",
-                "bits of the longest name",
-                "examples",
-                kit.observed_curve(
-                    bits, seen.charged.mean("seed")[0], "√(length) charged", kind="points"
-                ),
-                kit.predicted_curve(bits, law.charged[0], "theory"),
-                kit.observed_curve(
-                    bits, seen.uncharged.mean("seed")[0], "least risk", kind="points", shade=0.8
-                ),
-                kit.predicted_curve(bits, law.threshold.sel(edge=self.edge), ""),
-                ylim=(0, None),
+            kit.predicted_curve(bits, law.charged[0], "theory"),
+            kit.observed_curve(
+                bits, seen.uncharged.mean("seed")[0], "least risk", kind="points", shade=0.8
             ),
+            kit.predicted_curve(bits, law.threshold.sel(edge=self.edge), ""),
+            ylim=(0, None),
         )

@@ -10,7 +10,6 @@ Gaussian inputs without a direction have larger ones than digits, at two layers.
 """
 
 import math
-from collections.abc import Mapping
 
 import jax
 import numpy as np
@@ -137,18 +136,16 @@ class MarginDistribution(kit.Claim[Pairs]):
             "fails with 80 images; one seed needed a seventh try",
         ),
     )
-    not_told = {
-        "unnormalized.larger": "a bound from above",
-    }
+    not_told = {"unnormalized.larger": "a bound from above"}
     tiny = {"n": 40, "seeds": 3}
     full = {"n": 160, "width": 80, "seeds": 40}
     out_of_scope = {"total": 1.0}
     precision = "float32"
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {"layers": LAYERS, "machine": MACHINES}
 
-    def setting(self, key: kit.Key) -> Pairs:
+    def setting(self, key):
         data = digits()
         rng = kit.numpy_generator(key)
         return draw(rng, np.asarray(data.x, float), np.asarray(data.y, float), self.seeds, self.n)
@@ -161,27 +158,25 @@ class MarginDistribution(kit.Claim[Pairs]):
         shapes = ((d, self.width, c), (d, narrow, narrow, c))
         return [mlp(shape, "relu", c_w=2.0, bias=False) for shape in shapes]
 
-    def hypotheses(self, setting: Pairs) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         two, three = (
             count(jax.eval_shape(net.init, jax.random.key(0))) for net in self.nets(setting)
         )
         wider = "choose a larger --width"
         parameters = two / (self.n * setting.true.shape[-1])
-        return [
-            kit.assume("parameters / (images × classes)", parameters, ">=", 1, wider),
-            kit.assume(
-                "relative difference of parameters", abs(three / two - 1), "<=", 0.05, wider
-            ),
-            kit.assume(
-                "summed cross-entropy of comparison",
-                self.total,
-                "<",
-                math.log(2),
-                "choose a smaller --total",
-            ),
-        ]
+        yield kit.assume("parameters / (images × classes)", parameters, ">=", 1, wider)
+        yield kit.assume(
+            "relative difference of parameters", abs(three / two - 1), "<=", 0.05, wider
+        )
+        yield kit.assume(
+            "summed cross-entropy of comparison",
+            self.total,
+            "<",
+            math.log(2),
+            "choose a smaller --total",
+        )
 
-    def predict(self, setting: Pairs) -> kit.Prediction:
+    def predict(self, setting):
         # isotropic inputs have the least tr K⁻¹, the mean squared norm that random labels need
         return kit.law(
             normalized=ALWAYS,
@@ -191,7 +186,7 @@ class MarginDistribution(kit.Claim[Pairs]):
             two_sets=ALWAYS,
         )
 
-    def observe(self, setting: Pairs, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         goal = Goal(self.total, self.most)
         runs = [
             train_both(net, setting, self.lr, self.momentum, goal, key)
@@ -229,36 +224,26 @@ class MarginDistribution(kit.Claim[Pairs]):
             arrays[f"machine_excess_{kind}"] = ("seed machine", np.array(over))
         return arrays
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         steps = observed["steps_true"] / observed["steps_random"]
         risks = [observed[f"risk_{labels}"] * self.n for labels in ("true", "random", "isotropic")]
         machines = [observed[f"machine_excess_{labels}"] for labels in ("true", "random")]
         wrong = max(
             float((observed[f"margins_{labels}"] <= 0).max()) for labels in ("true", "random")
         )
-        return [
-            kit.assume("images that are wrong when compared", wrong, "==", 0),
-            kit.assume(
-                "largest risk there over its goal",
-                np.max(risks) / self.total,
-                "<=",
-                1,
-                "raise --most",
-            ),
-            kit.assume(
-                "largest difference of the risks", np.abs(risks[0] / risks[1] - 1).max(), "<=", 0.15
-            ),
-            kit.assume("largest difference of the steps", np.abs(steps - 1).max(), "<=", 0.05),
-            kit.assume(
-                "largest risk of a machine over its goal",
-                np.max(machines),
-                "<=",
-                1.02,
-                "raise --most",
-            ),
-        ]
+        yield kit.assume("images that are wrong when compared", wrong, "==", 0)
+        yield kit.assume(
+            "largest risk there over its goal", np.max(risks) / self.total, "<=", 1, "raise --most"
+        )
+        yield kit.assume(
+            "largest difference of the risks", np.abs(risks[0] / risks[1] - 1).max(), "<=", 0.15
+        )
+        yield kit.assume("largest difference of the steps", np.abs(steps - 1).max(), "<=", 0.05)
+        yield kit.assume(
+            "largest risk of a machine over its goal", np.max(machines), "<=", 1.02, "raise --most"
+        )
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> dict[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return shares of the pairs that are ordered rightly, by what margins are divided by."""
 
         def share(
@@ -282,120 +267,107 @@ class MarginDistribution(kit.Claim[Pairs]):
             "unnormalized": share(true, random),
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "normalized",
-                law.normalized,
-                seen.normalized,
-                within=0.05,
-                over="layers",
-                absolute=True,
-                label="pairs with the larger margin over complexity under true labels",
-            ),
-            kit.at_most(
-                "unnormalized",
-                law.unnormalized,
-                seen.unnormalized,
-                over="layers",
-                label="pairs with the larger margin under true labels",
-            ),
-            kit.follows(
-                "lipschitz",
-                law.normalized,
-                seen.lipschitz,
-                within=0.05,
-                over="layers",
-                absolute=True,
-                label="the same over the Lipschitz constant alone",
-            ),
-            kit.follows(
-                "machines",
-                law.machines,
-                seen.machines,
-                within=1 - HARDLY,  # nearer to always than to chance
-                over="machine",
-                absolute=True,
-                label="kernels and stumps: pairs with the larger margin over the norm under true labels",
-            ),
-            kit.at_most(
-                "machines_raw",
-                law.machines_raw,
-                seen.machines_raw,
-                over="machine",
-                label="kernels and stumps: pairs with the larger margin under true labels",
-            ),
-            kit.follows(
-                "two_sets",
-                law.two_sets,
-                seen.two_sets.sel(layers=SHOWN, drop=True),
-                within=1 - HARDLY,  # nearer to always than to chance
-                absolute=True,
-                label="random labels: pairs with the larger margin over complexity on isotropic inputs",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "normalized",
+            law.normalized,
+            seen.normalized,
+            within=0.05,
+            over="layers",
+            absolute=True,
+            label="pairs with the larger margin over complexity under true labels",
+        )
+        yield kit.at_most(
+            "unnormalized",
+            law.unnormalized,
+            seen.unnormalized,
+            over="layers",
+            label="pairs with the larger margin under true labels",
+        )
+        yield kit.follows(
+            "lipschitz",
+            law.normalized,
+            seen.lipschitz,
+            within=0.05,
+            over="layers",
+            absolute=True,
+            label="the same over the Lipschitz constant alone",
+        )
+        yield kit.follows(
+            "machines",
+            law.machines,
+            seen.machines,
+            within=1 - HARDLY,  # nearer to always than to chance
+            over="machine",
+            absolute=True,
+            label="kernels and stumps: pairs with the larger margin over the norm under true labels",
+        )
+        yield kit.at_most(
+            "machines_raw",
+            law.machines_raw,
+            seen.machines_raw,
+            over="machine",
+            label="kernels and stumps: pairs with the larger margin under true labels",
+        )
+        yield kit.follows(
+            "two_sets",
+            law.two_sets,
+            seen.two_sets.sel(layers=SHOWN, drop=True),
+            within=1 - HARDLY,  # nearer to always than to chance
+            absolute=True,
+            label="random labels: pairs with the larger margin over complexity on isotropic inputs",
+        )
 
-    def rivals(self, setting: Pairs, law: xarray.Dataset) -> list[kit.Rival]:
-        return [
-            kit.rival(
-                "unnormalized_alike",
-                "so the slides",
-                label="margins as they are tell nothing",
-                unnormalized=0.5,
-                machines_raw=0.5,
-            ),
-            kit.rival(
-                "normalized_alike",
-                "both networks fit their labels, at one risk and after as many steps",
-                label="normalized margins tell no more than others",
-                normalized=HARDLY,
-            ),
-            kit.rival(
-                "machines_alike",
-                "both fit their labels, at one risk",
-                label="kernels and stumps: margins over the norm tell nothing",
-                machines=0.5,
-            ),
-            kit.rival(
-                "on_top",
-                "so the talk, of MNIST and CIFAR",
-                label="random labels: margins of two data sets coincide",
-                two_sets=0.5,
-            ),
-        ]
+    def rivals(self, setting, law):
+        yield kit.rival(
+            "margins as they are tell nothing",
+            "so the slides",
+            id="unnormalized_alike",
+            unnormalized=0.5,
+            machines_raw=0.5,
+        )
+        yield kit.rival(
+            "normalized margins tell no more than others",
+            "both networks fit their labels, at one risk and after as many steps",
+            normalized=HARDLY,
+        )
+        yield kit.rival(
+            "kernels and stumps: margins over the norm tell nothing",
+            "both fit their labels, at one risk",
+            machines=0.5,
+        )
+        yield kit.rival(
+            "random labels: margins of two data sets coincide",
+            "so the talk, of MNIST and CIFAR",
+            two_sets=0.5,
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "other_complexity",
-                "each is divided by the complexity of the other labels",
-                label="complexities exchanged between true and random labels",
-                complexity_true=seen.complexity_random,
-                complexity_random=seen.complexity_true,
-                lipschitz_true=seen.lipschitz_random,
-                lipschitz_random=seen.lipschitz_true,
-                machine_norm_true=seen.machine_norm_random,
-                machine_norm_random=seen.machine_norm_true,
-            ),
-            kit.control(
-                "further",
-                "a margin grows with the logarithm of the inverse risk",
-                label="true labels trained to a tenth of the risk",
-                margins_true=seen.margins_further,
-                machine_margins_true=seen.machine_margins_further,
-            ),
-            kit.control(
-                "digits_again",
-                "they have the same spectrum",
-                label="other digits in place of isotropic inputs",
-                margins_isotropic=seen.margins_random.roll(seed=1),
-                complexity_isotropic=seen.complexity_random.roll(seed=1),
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "complexities exchanged between true and random labels",
+            "each is divided by the complexity of the other labels",
+            complexity_true=seen.complexity_random,
+            complexity_random=seen.complexity_true,
+            lipschitz_true=seen.lipschitz_random,
+            lipschitz_random=seen.lipschitz_true,
+            machine_norm_true=seen.machine_norm_random,
+            machine_norm_random=seen.machine_norm_true,
+        )
+        yield kit.control(
+            "true labels trained to a tenth of the risk",
+            "a margin grows with the logarithm of the inverse risk",
+            id="further",
+            margins_true=seen.margins_further,
+            machine_margins_true=seen.machine_margins_further,
+        )
+        yield kit.control(
+            "other digits in place of isotropic inputs",
+            "they have the same spectrum",
+            margins_isotropic=seen.margins_random.roll(seed=1),
+            complexity_isotropic=seen.complexity_random.roll(seed=1),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         def panel(title: str, axis: str, divisor: str, log: str) -> kit.Panel:
             curves = []
             for labels, shade in (("true", 0.0), ("random", 1.0)):
@@ -409,8 +381,6 @@ class MarginDistribution(kit.Claim[Pairs]):
                 )
             return kit.panel(title, axis, "share of the images", *curves, log=log)
 
-        return (
-            panel("Raw margins hardly tell labels apart", "margin", "", ""),
-            panel("Divided by the complexity they do", "margin / R", "complexity", "x"),
-            panel("So they do over the Lipschitz constant", "margin / Λ", "lipschitz", "x"),
-        )
+        yield panel("Raw margins hardly tell labels apart", "margin", "", "")
+        yield panel("Divided by the complexity they do", "margin / R", "complexity", "x")
+        yield panel("So they do over the Lipschitz constant", "margin / Λ", "lipschitz", "x")

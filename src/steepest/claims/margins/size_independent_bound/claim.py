@@ -6,7 +6,6 @@ linear network is a vector of length one at most. So a margin bound, 2 Rad over 
 network is.
 """
 
-from collections.abc import Mapping
 from typing import Annotated
 
 import numpy as np
@@ -120,27 +119,25 @@ class SizeIndependentBound(kit.Claim[list[Sample]]):
     out_of_scope = {"repeated": 0.9}
     precision = "float32"
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {"size": self.sizes, "width": self.widths, "depth": self.depths}
 
-    def setting(self, key: kit.Key) -> list[Sample]:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
         shape = (self.seeds, self.draws)
         return [draw(rng, n, shape, self.aspect, self.repeated) for n in self.sizes]
 
-    def hypotheses(self, setting: list[Sample]) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         alike = max(float(np.mean(np.all(s.x == s.x[..., :1, :], axis=-1))) for s in setting)
-        return [
-            kit.assume(
-                "share of points that are copies of the first",
-                alike,
-                "<=",
-                0.1,
-                "a sum of copies is no Gaussian process: choose --repeated 0",
-            )
-        ]
+        yield kit.assume(
+            "share of points that are copies of the first",
+            alike,
+            "<=",
+            0.1,
+            "a sum of copies is no Gaussian process: choose --repeated 0",
+        )
 
-    def predict(self, setting: list[Sample]) -> kit.Prediction:
+    def predict(self, setting):
         constant = neuron_constant(self.aspect, np.random.default_rng(0))
         neuron = [
             [neuron_correlation(x[0], y[0]) for x, y in zip(s.x, s.signs, strict=True)]
@@ -156,7 +153,7 @@ class SizeIndependentBound(kit.Claim[list[Sample]]):
             vector=("size seed depth", alike(vector, self.depths)),
         )
 
-    def observe(self, setting: list[Sample], key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         run = Run(self.widths, self.depths, self.neurons, self.steps)
         trained = correlations(rng, run, setting)
@@ -173,78 +170,68 @@ class SizeIndependentBound(kit.Claim[list[Sample]]):
             },
         )
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "width",
-                law.neuron,
-                seen.wide,
-                0.04,  # about one wide network in a hundred ends at a lower and broader maximum, by a tenth
-                over="size width",
-                label="correlation of a network with coin tosses, beside that of the best neuron",
-            ),
-            kit.at_most(
-                "above",
-                law.neuron * (1 + ROUNDING),
-                seen.wide,
-                over="size width",
-                each=True,
-                label="correlation of a network with coin tosses: never above the best neuron's",
-            ),
-            kit.follows(
-                "rad",
-                law.rad,
-                seen.rad,
-                0.05,  # the interval takes 0.02, and n = 20 is 0.014 from the limit
-                over="size",
-                label="mean correlation of the best neuron with coin tosses",
-            ),
-            kit.follows(
-                "depth",
-                law.vector,
-                seen.deep,
-                (0.99, 1 + ROUNDING),
-                over="size depth",
-                each=True,
-                label="correlation of a linear network with coin tosses, beside ‖Σ σ_i x_i‖/n",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "width",
+            law.neuron,
+            seen.wide,
+            0.04,  # about one wide network in a hundred ends at a lower and broader maximum, by a tenth
+            over="size width",
+            label="correlation of a network with coin tosses, beside that of the best neuron",
+        )
+        yield kit.at_most(
+            "above",
+            law.neuron * (1 + ROUNDING),
+            seen.wide,
+            over="size width",
+            each=True,
+            label="correlation of a network with coin tosses: never above the best neuron's",
+        )
+        yield kit.follows(
+            "rad",
+            law.rad,
+            seen.rad,
+            0.05,  # the interval takes 0.02, and n = 20 is 0.014 from the limit
+            over="size",
+            label="mean correlation of the best neuron with coin tosses",
+        )
+        yield kit.follows(
+            "depth",
+            law.vector,
+            seen.deep,
+            (0.99, 1 + ROUNDING),
+            over="size depth",
+            each=True,
+            label="correlation of a linear network with coin tosses, beside ‖Σ σ_i x_i‖/n",
+        )
 
-    def rivals(self, setting: list[Sample], law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         layers = law.depth.astype(float)
-        return [
-            kit.rival(
-                "weights_counted",
-                "a class of p weights has a dimension of about p",
-                label="∝ √width",
-                neuron=law.neuron * np.sqrt(law.width),
-            ),
-            kit.rival(
-                "slow_growth",
-                "more neurons have more to choose from",
-                label="5 % for each doubling",
-                neuron=law.neuron * (law.width / self.widths[0]) ** np.log2(1.05),
-            ),
-            kit.rival(
-                "whole_norm",
-                "‖θ‖² ≤ 1, without the half",
-                label="half of the best neuron",
-                neuron=law.neuron / 2,
-            ),
-            *self.rivals_of_rad(law),
-            kit.rival(
-                "root_of_depth",
-                "√L of bounds for deep networks",
-                label="∝ √L",
-                vector=law.vector * np.sqrt(layers / self.depths[0]),
-            ),
-            kit.rival(
-                "half_at_all_depths",
-                "½‖θ‖² for every number of layers",
-                label="∝ (2/L)^(L/2)",
-                vector=law.vector * (2 / layers) ** (layers / 2),
-            ),
-        ]
+        yield kit.rival(
+            "∝ √width",
+            "a class of p weights has a dimension of about p",
+            id="weights_counted",
+            neuron=law.neuron * np.sqrt(law.width),
+        )
+        yield kit.rival(
+            "5 % for each doubling",
+            "more neurons have more to choose from",
+            neuron=law.neuron * (law.width / self.widths[0]) ** np.log2(1.05),
+        )
+        yield kit.rival(
+            "half of the best neuron", "‖θ‖² ≤ 1, without the half", neuron=law.neuron / 2
+        )
+        yield from self.rivals_of_rad(law)
+        yield kit.rival(
+            "∝ √L",
+            "√L of bounds for deep networks",
+            vector=law.vector * np.sqrt(layers / self.depths[0]),
+        )
+        yield kit.rival(
+            "∝ (2/L)^(L/2)",
+            "½‖θ‖² for every number of layers",
+            vector=law.vector * (2 / layers) ** (layers / 2),
+        )
 
     def rivals_of_rad(self, law: xarray.Dataset) -> list[kit.Rival]:
         """Return wrong theories of the best neuron's mean correlation."""
@@ -252,87 +239,76 @@ class SizeIndependentBound(kit.Claim[list[Sample]]):
         middle = float(law.rad.sel(size=self.sizes[1])) * self.sizes[1] ** 0.2
         return [
             kit.rival(
-                "contraction",
+                "½√(π/n), which is a vector's",
                 "a ReLU contracts: the average of neurons of one sign is no larger",
-                label="½√(π/n), which is a vector's",
                 rad=np.sqrt(np.pi / 4 / n),
             ),
             kit.rival(
-                "half_line",
+                "half of a vector's",
                 "a ReLU is half a line and half a modulus",
-                label="half of a vector's",
                 rad=np.sqrt(np.pi / 16 / n),
             ),
             kit.rival(
-                "logarithm",
+                "∝ √(log n/n)",
                 "bounds by a dimension have √(log n/n)",
-                label="∝ √(log n/n)",
                 rad=law.rad.isel(size=1, drop=True)
                 * np.sqrt(np.log(n) / n / (np.log(n) / n)[1]).drop_vars("size"),
             ),
             kit.rival(
-                "fifth_root",
+                "∝ n^(−1/5)",
                 "the rate of a later bound that has no depth in it",
-                label="∝ n^(−1/5)",
+                id="fifth_root",
                 rad=middle * n**-0.2,
             ),
         ]
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "spectral",
-                "a layer of spectral norm one has room for a neuron in each direction",
-                label="each layer of spectral norm one",
-                wide=seen.spectral,
-            ),
-            kit.control(
-                "untrained",
-                "a random network is no best one",
-                label="networks before training",
-                wide=seen.untrained,
-            ),
-            kit.control(
-                "true_labels",
-                "they are no tosses: more points do not wear them away",
-                label="signs of a coordinate in place of coin tosses",
-                rad=seen.true,
-            ),
-            kit.control(
-                "relu",
-                "a neuron sees the points of one half plane, and may correlate more than any vector",
-                label="ReLU in place of linear layers",
-                deep=seen.deep_relu,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "each layer of spectral norm one",
+            "a layer of spectral norm one has room for a neuron in each direction",
+            id="spectral",
+            wide=seen.spectral,
+        )
+        yield kit.control(
+            "networks before training",
+            "a random network is no best one",
+            id="untrained",
+            wide=seen.untrained,
+        )
+        yield kit.control(
+            "signs of a coordinate in place of coin tosses",
+            "they are no tosses: more points do not wear them away",
+            rad=seen.true,
+        )
+        yield kit.control(
+            "ReLU in place of linear layers",
+            "a neuron sees the points of one half plane, and may correlate more than any vector",
+            deep=seen.deep_relu,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         sizes = np.array(self.sizes)
         widths = np.array(self.widths)
         size = self.sizes[-1]
         share = lambda array: (array / law.neuron).sel(size=size).mean("seed")
-        return (
-            kit.panel(
-                "A neuron's correlation with coin tosses falls like 1/√n",
-                "points n",
-                "mean largest correlation",
-                kit.observed_curve(
-                    sizes, seen.rad.mean(("seed", "draw")), "best neuron", kind="points"
-                ),
-                kit.predicted_curve(sizes, law.rad, "E max |G|/√n"),
-                kit.rival_curve(sizes, rivals["fifth_root"].rad, "n^(−1/5)"),
-                log="xy",
+        yield kit.panel(
+            "A neuron's correlation with coin tosses falls like 1/√n",
+            "points n",
+            "mean largest correlation",
+            kit.observed_curve(
+                sizes, seen.rad.mean(("seed", "draw")), "best neuron", kind="points"
             ),
-            kit.panel(
-                "Width adds nothing at norm one",
-                "neurons",
-                f"correlation / best neuron's, n = {size}",
-                kit.observed_curve(widths, share(seen.wide), "½‖θ‖² = 1", kind="points"),
-                kit.predicted_curve(widths, np.ones(len(widths)), "one neuron"),
-                kit.rival_curve(widths, share(rivals["weights_counted"].neuron), "∝ √width"),
-                kit.context_curve(widths, share(seen.spectral), "spectral norms", kind="dashed"),
-                log="xy",
-            ),
+            kit.predicted_curve(sizes, law.rad, "E max |G|/√n"),
+            kit.rival_curve(sizes, rivals["fifth_root"].rad, "n^(−1/5)"),
+            log="xy",
+        )
+        yield kit.panel(
+            "Width adds nothing at norm one",
+            "neurons",
+            f"correlation / best neuron's, n = {size}",
+            kit.observed_curve(widths, share(seen.wide), "½‖θ‖² = 1", kind="points"),
+            kit.predicted_curve(widths, np.ones(len(widths)), "one neuron"),
+            kit.rival_curve(widths, share(rivals["weights_counted"].neuron), "∝ √width"),
+            kit.context_curve(widths, share(seen.spectral), "spectral norms", kind="dashed"),
+            log="xy",
         )

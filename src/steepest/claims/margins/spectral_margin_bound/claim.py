@@ -8,12 +8,10 @@ their share of random labels. Their excess risk, test less training error, has i
 """
 
 import math
-from collections.abc import Mapping
 from typing import Annotated
 
 import jax
 import numpy as np
-import xarray
 
 from steepest import kit
 from steepest.claims.margins.spectral_margin_bound.experiment import (
@@ -130,16 +128,16 @@ class SpectralMarginBound(kit.Claim[Labelled]):
     out_of_scope = {"steps": 5, "seeds": 3}
     precision = "float32"
 
-    def axes(self) -> dict[str, tuple[float, ...]]:
+    def axes(self):
         return {"noise": self.noise}
 
-    def setting(self, key: kit.Key) -> Labelled:
+    def setting(self, key):
         data = digits(n=self.n + TEST, key=key)
         x = np.asarray(data.x, float)
         rng = kit.numpy_generator(key)
         return draw_labels(rng, x - x.mean(0), np.asarray(data.y, float), self.seeds, self.n)
 
-    def predict(self, setting: Labelled) -> kit.Prediction:
+    def predict(self, setting):
         share = np.array(self.noise)
         return kit.law(
             lipschitz=("noise", share),  # ranks alone are judged
@@ -152,7 +150,7 @@ class SpectralMarginBound(kit.Claim[Labelled]):
         sizes = (setting.x.shape[-1], *[self.width] * self.depth, setting.y.shape[-1])
         return mlp(sizes, "relu", c_w=2.0, bias=False)
 
-    def observe(self, setting: Labelled, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         marks = logarithmic(self.steps, RECORDS)[1:]  # at the start nothing has moved
         training = Training(self.lr, self.momentum, marks)
         paths = train_all(self.net(setting), setting, self.n, self.noise, training, key)
@@ -168,13 +166,11 @@ class SpectralMarginBound(kit.Claim[Labelled]):
             value=(axes, paths["scale"] * paths["complexity"] / margin),
         )
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         error = observed["train_error"][..., -1].max()
-        return [
-            kit.assume("largest training error at the end", error, "==", 0, "raise --steps"),
-        ]
+        yield kit.assume("largest training error at the end", error, "==", 0, "raise --steps")
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> dict[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return what is compared at the end of training: logarithms, which scatter alike at every share."""
         end = seen.isel(record=-1)
         return {
@@ -184,69 +180,59 @@ class SpectralMarginBound(kit.Claim[Labelled]):
             "end_excess": end.excess,
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         ordered = {"excess risk": seen.end_excess}
-        return [
-            kit.ranks(
-                "lipschitz",
-                law.lipschitz,
-                seen.log_lipschitz,
-                over="noise",
-                label="log Λ, product of spectral norms, rising with the share of random labels",
-            ),
-            kit.ranks(
-                "margin",
-                law.margin,
-                seen.log_margin,
-                over="noise",
-                label="log γ, median margins, falling with it",
-            ),
-            kit.ranks(
-                "ratio",
-                law.ratio,
-                seen.log_ratio,
-                over="noise",
-                at_hand=ordered,
-                label="log Λ/γ, rising with it",
-            ),
-        ]
+        yield kit.ranks(
+            "lipschitz",
+            law.lipschitz,
+            seen.log_lipschitz,
+            over="noise",
+            label="log Λ, product of spectral norms, rising with the share of random labels",
+        )
+        yield kit.ranks(
+            "margin",
+            law.margin,
+            seen.log_margin,
+            over="noise",
+            label="log γ, median margins, falling with it",
+        )
+        yield kit.ranks(
+            "ratio",
+            law.ratio,
+            seen.log_ratio,
+            over="noise",
+            at_hand=ordered,
+            label="log Λ/γ, rising with it",
+        )
 
-    def rivals(self, setting: Labelled, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         half = abs(law.noise - 0.5)
         flat = ("noise", np.zeros(len(self.noise)))
-        return [
-            kit.rival(
-                "fitted_alike",
-                "all networks fit their training images",
-                label="margins and norms do not depend on the labels",
-                lipschitz=flat,
-                margin=flat,
-                ratio=flat,
-            ),
-            kit.rival(
-                "mixed",
-                "labels of two kinds contradict each other, labels of one kind do not",
-                label="a mixture of true and random labels is the hardest",
-                lipschitz=-half,
-                margin=half,
-                ratio=-half,
-            ),
-        ]
+        yield kit.rival(
+            "margins and norms do not depend on the labels",
+            "all networks fit their training images",
+            lipschitz=flat,
+            margin=flat,
+            ratio=flat,
+        )
+        yield kit.rival(
+            "a mixture of true and random labels is the hardest",
+            "labels of two kinds contradict each other, labels of one kind do not",
+            id="mixed",
+            lipschitz=-half,
+            margin=half,
+            ratio=-half,
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "other_share",
-                "what a network keeps of its labels is lost",
-                label="networks of another share in the place of each",
-                lipschitz=("noise seed record", np.roll(seen.lipschitz, 1, 0)),
-                margins=("noise seed record", np.roll(seen.margins, 1, 0)),
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "networks of another share in the place of each",
+            "what a network keeps of its labels is lost",
+            lipschitz=("noise seed record", np.roll(seen.lipschitz, 1, 0)),
+            margins=("noise seed record", np.roll(seen.margins, 1, 0)),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         step = seen.step.values
         shades = {share: i / len(self.noise) for i, share in enumerate(self.noise)}
         ends = [
@@ -269,32 +255,17 @@ class SpectralMarginBound(kit.Claim[Labelled]):
             for share, shade in shades.items()
         ]
         vc = kit.context_curve(step[[0, -1]], (float(seen.vc),) * 2, "VC: √(pL ln p / n)")
-        return (
-            kit.panel(
-                "More noise, more of both",
-                "Λ / margin at the end",
-                "excess risk",
-                *ends,
-                log="x",
-            ),
-            kit.panel(
-                "Products of norms grow with noise",
-                "step",
-                "Π‖W‖₂",
-                *along(seen.lipschitz),
-                log="xy",
-            ),
-            kit.panel(
-                "Margins fall with it", "step", "median margin", *along(seen.margins), log="x"
-            ),
-            kit.panel(
-                "The bounds say nothing (above 1)",
-                "step",
-                "bound",
-                *along(seen.value),
-                vc,
-                log="xy",
-            ),
+        yield kit.panel(
+            "More noise, more of both", "Λ / margin at the end", "excess risk", *ends, log="x"
+        )
+        yield kit.panel(
+            "Products of norms grow with noise", "step", "Π‖W‖₂", *along(seen.lipschitz), log="xy"
+        )
+        yield kit.panel(
+            "Margins fall with it", "step", "median margin", *along(seen.margins), log="x"
+        )
+        yield kit.panel(
+            "The bounds say nothing (above 1)", "step", "bound", *along(seen.value), vc, log="xy"
         )
 
 

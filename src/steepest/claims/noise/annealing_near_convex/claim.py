@@ -10,7 +10,6 @@ Descent with noise at its temperature and steps of 1/2L gets there too, in 2L I�
 amplitude of a coordinate's ripple: polynomial in L ≈ aω² at the frequency ω, and far more than Metropolis takes.
 """
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import jax
@@ -175,7 +174,7 @@ class AnnealingNearConvex(kit.Claim[Setting]):
         dense = min(20 * max(self.dimensions), self.hold)
         return np.append(np.arange(0, dense), np.arange(dense, 2 * self.hold + 1, 10))
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {
             "temperature": tuple(self.temperature * rung for rung in RUNGS),
             "ratio": self.ratios,
@@ -183,7 +182,7 @@ class AnnealingNearConvex(kit.Claim[Setting]):
             "frequency": FREQUENCIES,
         }
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         d = np.array(self.dimensions)
         rng = kit.numpy_generator(key)
         starts = np.zeros((WORST + len(self.ratios), len(d), self.walkers, d.max()))
@@ -200,38 +199,36 @@ class AnnealingNearConvex(kit.Claim[Setting]):
             worst.append(Bumps(d, zero, zero, zero + self.delta, np.array(means), zero))
         return Setting(starts, [rippled, rippled, hidden, *worst])
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
-        return [
-            kit.assume(
-                "largest δ/T",
-                max(self.ratios),
-                "<=",
-                1,
-                "colder walkers need not arrive in polynomial time",
-            ),
-            kit.assume(
-                "largest |F − f|/T, at starts, at the bottom and at the needle",
-                self.largest(setting) / self.temperature,
-                "<=",
-                self.ratios[-1] * (1 + 1e-9),
-                "the theorem needs |F − f| ≤ δ everywhere",
-            ),
-            kit.assume(
-                "least height of the starts in units of dT/2",
-                REACH**2 / 3 * min(self.ratios) / self.delta,
-                ">=",
-                2 * NEAR,
-                "walkers must have a way to go: take smaller bumps, or a larger δ/T",
-            ),
-            kit.assume(
-                "least ω²T/2 of a ripple, at the lowest temperature",
-                float((ripples(np.array(self.dimensions), self.delta)[1] ** 2).min())
-                * (self.temperature * RUNGS[-1] / 2),
-                ">=",
-                SMOOTH,
-                "only ripples of many periods over √T average out: take smaller bumps",
-            ),
-        ]
+    def hypotheses(self, setting):
+        yield kit.assume(
+            "largest δ/T",
+            max(self.ratios),
+            "<=",
+            1,
+            "colder walkers need not arrive in polynomial time",
+        )
+        yield kit.assume(
+            "largest |F − f|/T, at starts, at the bottom and at the needle",
+            self.largest(setting) / self.temperature,
+            "<=",
+            self.ratios[-1] * (1 + 1e-9),
+            "the theorem needs |F − f| ≤ δ everywhere",
+        )
+        yield kit.assume(
+            "least height of the starts in units of dT/2",
+            REACH**2 / 3 * min(self.ratios) / self.delta,
+            ">=",
+            2 * NEAR,
+            "walkers must have a way to go: take smaller bumps, or a larger δ/T",
+        )
+        yield kit.assume(
+            "least ω²T/2 of a ripple, at the lowest temperature",
+            float((ripples(np.array(self.dimensions), self.delta)[1] ** 2).min())
+            * (self.temperature * RUNGS[-1] / 2),
+            ">=",
+            SMOOTH,
+            "only ripples of many periods over √T average out: take smaller bumps",
+        )
 
     def largest(self, setting: Setting) -> float:
         """Return the largest |F − f| over the points where it could be large."""
@@ -253,7 +250,7 @@ class AnnealingNearConvex(kit.Claim[Setting]):
         """Return the starts of descent in each dimension, ``(walkers, d)``: those of walkers in ripples."""
         return [setting.starts[RIPPLE, i, :, :d] for i, d in enumerate(self.dimensions)]
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         d = np.array(self.dimensions)
         starts = self.coordinates(setting)
         valleys = [valley(x, x.shape[1], self.delta)[0].ravel() for x in starts]
@@ -272,7 +269,7 @@ class AnnealingNearConvex(kit.Claim[Setting]):
             ),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         marks = self.marks
         heights = self.heights(setting, key)
         half = self.hold // 2
@@ -350,84 +347,78 @@ class AnnealingNearConvex(kit.Claim[Setting]):
             "slope": ("dimension", slopes),
         }
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         late = observed["arrival"] + 4 * np.array(self.dimensions)
-        return [
-            kit.assume("largest slope where descent ends", observed["slope"].max(), "<", 1e-6),
-            kit.assume(
-                # from 3 · dT/2 a way of 4d steps leaves a hundredth
-                f"the last group's steps to {NEAR:g} · dT/2 and 4d more, over the steps left out of means",
-                float(np.nan_to_num(late, nan=np.inf).max()) / (self.hold // 3),
-                "<=",
-                1,
-                "walkers must have arrived: raise --hold",
-            ),
-        ]
+        yield kit.assume("largest slope where descent ends", observed["slope"].max(), "<", 1e-6)
+        yield kit.assume(
+            # from 3 · dT/2 a way of 4d steps leaves a hundredth
+            f"the last group's steps to {NEAR:g} · dT/2 and 4d more, over the steps left out of means",
+            float(np.nan_to_num(late, nan=np.inf).max()) / (self.hold // 3),
+            "<=",
+            1,
+            "walkers must have arrived: raise --hold",
+        )
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return how far descent goes, and how far it ends off its valley's minimum, in periods of the ripple."""
         return {
             "moved": abs(seen.ends - seen.starts) / seen.period,
             "off": abs(seen.ends - law.valley) / seen.period,
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         many = np.flatnonzero(np.array(self.dimensions) >= MANY)
         # intervals at all points at once are 1 to 5 % for means and 3 to 9 % for arrivals
-        return [
-            kit.follows("ripple", law.ripple, seen.ripple, 0.08, label="ripples: E f"),
-            kit.follows("worst", law.worst, seen.worst, 0.05, label="worst bumps: E f/(dT/2)"),
-            kit.at_most(
-                "within",
-                law.within,
-                seen.worst,
-                over="ratio dimension",
-                label="worst bumps: E f/(dT/2) against the bound for every F",
-            ),
-            kit.at_most(
-                "trapped",
-                law.trapped,
-                seen.moved,
-                each=True,
-                # the geometry of ripples: a way of one period would cross a maximum
-                label="descent with steps of 1/2L: farthest way of a coordinate, in periods of the ripple",
-            ),
-            kit.agrees(
-                "valley",
-                seen.off,
-                1e-5,  # slopes of 1e-6 over curvatures of 18 and more, over the period
-                label="descent: distance of its end to its valley's minimum, in periods",
-            ),
-            kit.follows(
-                "arrival",
-                law.arrival.isel(dimension=many),
-                seen.arrival.isel(dimension=many),
-                (0.88, 1.18),  # small d take 7 % more than the limit d → ∞
-                label=f"steps to {NEAR:g} · dT/2",
-            ),
-            kit.follows(
-                "hidden",
-                law.hidden,
-                seen.hidden,
-                0.04,
-                label="ripples and a needle that holds the minimum: walkers' f",
-            ),
-            kit.follows(
-                "langevin",
-                law.langevin,
-                seen.langevin,
-                0.12,  # steps of 1/2L take up to 5 % less, the interval 6 %
-                label="descent with noise in ripples: steps to a mean that is smaller by e",
-            ),
-        ]
+        yield kit.follows("ripple", law.ripple, seen.ripple, 0.08, label="ripples: E f")
+        yield kit.follows("worst", law.worst, seen.worst, 0.05, label="worst bumps: E f/(dT/2)")
+        yield kit.at_most(
+            "within",
+            law.within,
+            seen.worst,
+            over="ratio dimension",
+            label="worst bumps: E f/(dT/2) against the bound for every F",
+        )
+        yield kit.at_most(
+            "trapped",
+            law.trapped,
+            seen.moved,
+            each=True,
+            # the geometry of ripples: a way of one period would cross a maximum
+            label="descent with steps of 1/2L: farthest way of a coordinate, in periods of the ripple",
+        )
+        yield kit.agrees(
+            "valley",
+            seen.off,
+            1e-5,  # slopes of 1e-6 over curvatures of 18 and more, over the period
+            label="descent: distance of its end to its valley's minimum, in periods",
+        )
+        yield kit.follows(
+            "arrival",
+            law.arrival.isel(dimension=many),
+            seen.arrival.isel(dimension=many),
+            (0.88, 1.18),  # small d take 7 % more than the limit d → ∞
+            label=f"steps to {NEAR:g} · dT/2",
+        )
+        yield kit.follows(
+            "hidden",
+            law.hidden,
+            seen.hidden,
+            0.04,
+            label="ripples and a needle that holds the minimum: walkers' f",
+        )
+        yield kit.follows(
+            "langevin",
+            law.langevin,
+            seen.langevin,
+            0.12,  # steps of 1/2L take up to 5 % less, the interval 6 %
+            label="descent with noise in ripples: steps to a mean that is smaller by e",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
-        return [
-            *self.rivals_of_means(law),
-            *self.rivals_of_descent(setting),
-            *self.rivals_of_arrivals(law),
-            *self.rivals_of_noise(law),
-        ]
+    def rivals(self, setting, law):
+        yield from self.rivals_of_means(law)
+        yield from self.rivals_of_descent(setting)
+        yield from self.rivals_of_arrivals(law)
+        yield from self.rivals_of_noise(law)
 
     def rivals_of_means(self, law: xarray.Dataset) -> list[kit.Rival]:
         """Return wrong theories of what bumps cost walkers."""
@@ -435,35 +426,31 @@ class AnnealingNearConvex(kit.Claim[Setting]):
         share = (law.ratio / law.ratio[-1]) ** 2
         return [
             kit.rival(
-                "no_cost",
+                "bumps of height T cost nothing",
                 "bumps of height δ are small",
-                label="bumps of height T cost nothing",
                 within=1.0,
                 worst=1.0,
             ),
             kit.rival(
-                "attained",
+                "the bound e^{2δ/T} dT/2 is attained",
                 "it is what the proof gives",
-                label="the bound e^{2δ/T} dT/2 is attained",
+                id="attained",
                 ripple=law.ripple * np.exp(2 * self.delta / law.temperature),
                 worst=law.within,
             ),
             kit.rival(
-                "one_dimension",
+                "the worst bumps of the line in every dimension",
                 "the bound has one factor for all d",
-                label="the worst bumps of the line in every dimension",
                 worst=("ratio", line),
             ),
             kit.rival(
-                "second_order",
+                "R − 1 ∝ (δ/T)²",
                 "bumps of either sign cancel to first order",
-                label="R − 1 ∝ (δ/T)²",
                 worst=1 + (law.worst.isel(ratio=-1) - 1) * share,
             ),
             kit.rival(
-                "found",
+                "walkers find the needle",
                 "it holds the minimum of F, and nearly all of exp(−F/T) at T = ½",
-                label="walkers find the needle",
                 hidden=NEEDLE**2 * law.dimension / 2,
             ),
         ]
@@ -474,23 +461,16 @@ class AnnealingNearConvex(kit.Claim[Setting]):
         nearest = [valley(x, x.shape[1], self.delta)[1].ravel() for x in starts]
         return [
             kit.rival(
-                "half_period",
+                "descent moves by half a period at most",
                 "so it is in ripples without a tilt",
-                label="descent moves by half a period at most",
                 trapped=0.5,
             ),
             kit.rival(
-                "nearest",
+                "descent ends at the nearest minimum",
                 "it is the closest",
-                label="descent ends at the nearest minimum",
                 valley=("start", np.concatenate(nearest)),
             ),
-            kit.rival(
-                "bottom",
-                "F is f up to δ",
-                label="descent ends at the bottom of f",
-                valley=0.0,
-            ),
+            kit.rival("descent ends at the bottom of f", "F is f up to δ", valley=0.0),
         ]
 
     def rivals_of_arrivals(self, law: xarray.Dataset) -> list[kit.Rival]:
@@ -500,21 +480,20 @@ class AnnealingNearConvex(kit.Claim[Setting]):
         growth = law.dimension / law.dimension[-1]
         return [
             kit.rival(
-                "near_equilibrium",
+                "the relaxation near equilibrium, all the way",
                 "so walkers relax near equilibrium",
-                label="the relaxation near equilibrium, all the way",
                 arrival=linear * law.dimension,
             ),
             kit.rival(
-                "quadratic",
+                "d² steps",
                 "random walks need the square of the distance",
-                label="d² steps",
+                id="quadratic",
                 arrival=law.arrival * growth,
             ),
             kit.rival(
-                "cube_root",
+                "d^⅓ steps",
                 "so it is with gradients, by Langevin proposals",
-                label="d^⅓ steps",
+                id="cube_root",
                 arrival=law.arrival * growth ** (-2 / 3),
             ),
         ]
@@ -525,101 +504,84 @@ class AnnealingNearConvex(kit.Claim[Setting]):
         smooth = 2 * steepness
         return [
             kit.rival(
-                "ripples_average_out",
+                "noise carries descent through ripples as if there were none",
                 "they cost Metropolis nothing",
-                label="noise carries descent through ripples as if there were none",
                 langevin=smooth,
             ),
             kit.rival(
-                "one_factor",
+                "a factor of I₀ in place of I₀²",
                 "the share of time at the top of a ripple",
-                label="a factor of I₀ in place of I₀²",
                 langevin=law.langevin / i0(law.ratio),
             ),
             kit.rival(
-                "barrier",
+                "e^{2a/T} in place of I₀²",
                 "the law of Arrhenius, for a barrier of 2a",
-                label="e^{2a/T} in place of I₀²",
                 langevin=smooth * np.exp(2 * law.ratio),
             ),
             kit.rival(
-                "slope_counts",
+                "steps ∝ ω in place of ω²",
                 "steps of one over the steepest slope",
-                label="steps ∝ ω in place of ω²",
                 langevin=law.langevin * law.frequency[1] / law.frequency,
             ),
         ]
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "quench",
-                "its steps are no longer than a ripple",
-                label="walkers at T/1000 from the start",
-                ripple=seen.quench,
-                hidden=seen.quench.isel(temperature=0),
-            ),
-            kit.control(
-                "descent",
-                "it stays in its ripple",
-                label="descent in place of walkers",
-                ripple=seen.left,
-            ),
-            kit.control(
-                "mild_bumps",
-                "ripples cost nothing",
-                label="walkers in ripples for those on the worst bumps",
-                worst=seen.hidden / (seen.dimension * self.temperature / 2),
-            ),
-            kit.control(
-                "long_steps",
-                "they leap over ripples",
-                label=f"descent with steps of {LEAP:g}, which fit f alone",
-                ends=seen.leaps,
-            ),
-            kit.control(
-                "warmer",
-                "they start at fewer times dT/2",
-                label="arrivals of walkers at the highest temperature",
-                arrival=seen.warm_arrival,
-            ),
-            kit.control(
-                "no_ripples",
-                "nothing holds them",
-                label="descent with noise and steps as short on the smooth bowl",
-                langevin=seen.smooth,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "walkers at T/1000 from the start",
+            "its steps are no longer than a ripple",
+            ripple=seen.quench,
+            hidden=seen.quench.isel(temperature=0),
+        )
+        yield kit.control(
+            "descent in place of walkers", "it stays in its ripple", id="descent", ripple=seen.left
+        )
+        yield kit.control(
+            "walkers in ripples for those on the worst bumps",
+            "ripples cost nothing",
+            worst=seen.hidden / (seen.dimension * self.temperature / 2),
+        )
+        yield kit.control(
+            f"descent with steps of {LEAP:g}, which fit f alone",
+            "they leap over ripples",
+            id="long_steps",
+            ends=seen.leaps,
+        )
+        yield kit.control(
+            "arrivals of walkers at the highest temperature",
+            "they start at fewer times dT/2",
+            arrival=seen.warm_arrival,
+        )
+        yield kit.control(
+            "descent with noise and steps as short on the smooth bowl",
+            "nothing holds them",
+            langevin=seen.smooth,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         wrong = ("quadratic", "cube_root")
-        return (
-            self.ripple_panel(),
-            self.course_panel(seen),
-            kit.curves(
-                f"How many steps to {NEAR:g} · dT/2",
-                law.arrival,
-                seen.arrival,
-                over="dimension",
-                x="dimension d",
-                y="steps",
-                rivals={name: rivals[name].arrival for name in wrong if name in rivals},
-                log="xy",
-            ),
-            kit.curves(
-                "What the worst bumps cost",
-                law.worst,
-                seen.worst,
-                over="dimension",
-                by="ratio",
-                x="dimension d",
-                y="E f / (dT/2)",
-                name="δ/T = {}",
-                rivals={"the bound, attained": rivals["attained"].worst} if rivals else {},
-                log="xy",
-            ),
+        yield self.ripple_panel()
+        yield self.course_panel(seen)
+        yield kit.curves(
+            f"How many steps to {NEAR:g} · dT/2",
+            law.arrival,
+            seen.arrival,
+            over="dimension",
+            x="dimension d",
+            y="steps",
+            rivals={name: rivals[name].arrival for name in wrong if name in rivals},
+            log="xy",
+        )
+        yield kit.curves(
+            "What the worst bumps cost",
+            law.worst,
+            seen.worst,
+            over="dimension",
+            by="ratio",
+            x="dimension d",
+            y="E f / (dT/2)",
+            name="δ/T = {}",
+            rivals={"the bound, attained": rivals["attained"].worst} if rivals else {},
+            log="xy",
         )
 
     def ripple_panel(self) -> kit.Panel:

@@ -8,7 +8,7 @@ without a barrier would succeed with chance ¼. Below D a part of the walks stay
 well does not matter: with c below D + Δ a walk leaves that one only finitely often.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import numpy as np
 import xarray
@@ -113,7 +113,7 @@ class AnnealingSchedule(kit.Claim[Values]):
         """Return the steps at which laws are looked at."""
         return 10.0 ** np.arange(3, self.decades + 1)
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {"c": self.cs, "k": tuple(self.marks.tolist()), "early": self.early}
 
     def check_fields(self) -> None:
@@ -124,7 +124,7 @@ class AnnealingSchedule(kit.Claim[Values]):
                 f"early must be increasing steps after the first, {self.first}, got {self.early}"
             )
 
-    def setting(self, key: kit.Key) -> Values:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
         return np.stack(
             [
@@ -133,21 +133,19 @@ class AnnealingSchedule(kit.Claim[Values]):
             ]
         )
 
-    def hypotheses(self, setting: Values) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         landscapes = [theory.wells(energies) for energies in setting]
         gap = min(wells.gap for wells in landscapes)
         spread = min(wells.spread / wells.depth for wells in landscapes)
         depths = [wells.depth for wells in landscapes]
         away = [abs(c / depth - 1) for c in self.cs for depth in depths if c != depth]
-        return [
-            kit.assume("Δ over D", gap / depths[0], ">", theory.TRIES, "raise --gap"),
-            kit.assume(
-                "difference of both passes over D", spread, ">=", 0.25, "raise --other_pass"
-            ),
-            kit.assume("|c/D − 1| of other c than D", min(away), ">", NEAR),
-        ]
+        yield kit.assume("Δ over D", gap / depths[0], ">", theory.TRIES, "raise --gap")
+        yield kit.assume(
+            "difference of both passes over D", spread, ">=", 0.25, "raise --other_pass"
+        )
+        yield kit.assume("|c/D − 1| of other c than D", min(away), ">", NEAR)
 
-    def predict(self, setting: Values) -> kit.Prediction:
+    def predict(self, setting):
         wells = theory.wells(setting[0])
         exponents = [theory.exponent(c, wells.depth, wells.gap) for c in self.cs]
         wrong = self._of_landscapes(setting, theory.two_states, self.first)
@@ -169,7 +167,7 @@ class AnnealingSchedule(kit.Claim[Values]):
         every = [chances(energies, cs, *more, steps[order], **options) for energies in setting]
         return np.stack(every)[..., np.argsort(order)]
 
-    def observe(self, setting: Values, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         cs = np.array(self.cs)
         inside = experiment.in_the_wrong_well(self.slope)
@@ -193,138 +191,119 @@ class AnnealingSchedule(kit.Claim[Values]):
             met=("draw c early", inside[places].mean(-1)),
         )
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         apart = np.abs(observed["coarse"] / observed["wrong"] - 1).max()
-        return [
-            kit.assume("change with blocks twice as long", float(apart), "<=", WITHIN / 3),
-        ]
+        yield kit.assume("change with blocks twice as long", float(apart), "<=", WITHIN / 3)
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return the exponent over the last decade."""
         late = np.log10(seen.wrong.isel(k=-1, drop=True) / seen.wrong.isel(k=-2, drop=True))
         return {"late": late}
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "wrong",
-                law.wrong,
-                seen.wrong,
-                WITHIN,
-                over="c k",
-                each=True,
-                label="chance of the wrong well, exact",
-            ),
-            kit.follows(
-                "exponent",
-                law.exponent,
-                seen.late,
-                0.02,
-                absolute=True,
-                each=True,
-                label="exponent of that chance in k, last decade",
-            ),
-            kit.follows(
-                "walkers",
-                law.met,
-                seen.met,
-                0.06,
-                over="c early",
-                absolute=True,
-                label="share of walkers in the wrong well",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "wrong",
+            law.wrong,
+            seen.wrong,
+            WITHIN,
+            over="c k",
+            each=True,
+            label="chance of the wrong well, exact",
+        )
+        yield kit.follows(
+            "exponent",
+            law.exponent,
+            seen.late,
+            0.02,
+            absolute=True,
+            each=True,
+            label="exponent of that chance in k, last decade",
+        )
+        yield kit.follows(
+            "walkers",
+            law.met,
+            seen.met,
+            0.06,
+            over="c early",
+            absolute=True,
+            label="share of walkers in the wrong well",
+        )
 
-    def rivals(self, setting: Values, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         wells = theory.wells(setting[0])
         early = len(self.early)
         groups = np.arange(self.groups) % self.seeds
         gibbs = self._of_landscapes(setting, theory.equilibrium)
         twice = self._of_landscapes(setting, theory.two_states, self.first, escapes=2.0)
         c = law.c
-        return [
-            kit.rival(
-                "always",
-                "all basins are visited eventually, the notes say",
-                label="Gibbs's law at every c",
-                wrong=("seed c k", gibbs[..., early:]),
-                exponent=-wells.gap / c,
-                met=("draw c early", gibbs[groups, :, :early]),
-            ),
-            kit.rival(
-                "deepest",
-                "it suffices by the older theorem, that no well be left too seldom",
-                label="c ≥ D + Δ, the depth of the right well",
-                exponent=xarray.where(c < wells.depth + wells.gap, 0.0, law.exponent),
-            ),
-            kit.rival(
-                "one_exponent",
-                "at the least c that works the temperature is lowest",
-                label="k^(−Δ/D) at every c ≥ D",
-                exponent=xarray.where(c < wells.depth, 0.0, -wells.gap / wells.depth),
-            ),
-            kit.rival(
-                "returns",
-                "it errs if it has just come back",
-                label="k^(−(D + Δ)/c)",
-                exponent=law.exponent * (1 + wells.depth / wells.gap),
-            ),
-            kit.rival(
-                "both_passes",
-                "a well on a ring has two ways out",
-                label="twice as many tries",
-                wrong=("seed c k", twice[..., early:]),
-                exponent=xarray.where(c == wells.depth, law.exponent * 2, law.exponent),
-                met=("draw c early", twice[groups, :, :early]),
-            ),
-        ]
+        yield kit.rival(
+            "Gibbs's law at every c",
+            "all basins are visited eventually, the notes say",
+            id="always",
+            wrong=("seed c k", gibbs[..., early:]),
+            exponent=-wells.gap / c,
+            met=("draw c early", gibbs[groups, :, :early]),
+        )
+        yield kit.rival(
+            "c ≥ D + Δ, the depth of the right well",
+            "it suffices by the older theorem, that no well be left too seldom",
+            id="deepest",
+            exponent=xarray.where(c < wells.depth + wells.gap, 0.0, law.exponent),
+        )
+        yield kit.rival(
+            "k^(−Δ/D) at every c ≥ D",
+            "at the least c that works the temperature is lowest",
+            exponent=xarray.where(c < wells.depth, 0.0, -wells.gap / wells.depth),
+        )
+        yield kit.rival(
+            "k^(−(D + Δ)/c)",
+            "it errs if it has just come back",
+            exponent=law.exponent * (1 + wells.depth / wells.gap),
+        )
+        yield kit.rival(
+            "twice as many tries",
+            "a well on a ring has two ways out",
+            wrong=("seed c k", twice[..., early:]),
+            exponent=xarray.where(c == wells.depth, law.exponent * 2, law.exponent),
+            met=("draw c early", twice[groups, :, :early]),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "held",
-                "the wrong well keeps its weight",
-                label=f"the temperature of step {HELD:g}, held",
-                wrong=seen.held,
-            ),
-            kit.control(
-                "quenched",
-                "the sum of all chances to leave is finite at every c",
-                label="cooled like 1/k",
-                wrong=seen.quenched,
-            ),
-            kit.control(
-                "next_c",
-                "c decides",
-                label="walkers at another c",
-                met=seen.met.roll(c=1, roll_coords=False),
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            f"the temperature of step {HELD:g}, held",
+            "the wrong well keeps its weight",
+            id="held",
+            wrong=seen.held,
+        )
+        yield kit.control(
+            "cooled like 1/k",
+            "the sum of all chances to leave is finite at every c",
+            wrong=seen.quenched,
+        )
+        yield kit.control(
+            "walkers at another c", "c decides", met=seen.met.roll(c=1, roll_coords=False)
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         cs = np.array(self.cs)
-        return (
-            kit.curves(
-                "Below c = 1 a part stays for ever",
-                law.wrong.mean("seed"),
-                seen.wrong.mean("seed"),
-                over="k",
-                by="c",
-                x="step k",
-                y="chance of the wrong well",
-                name="c = {}",
-                log="xy",
-            ),
-            kit.panel(
-                "The best c is just above the depth D = 1",
-                "c / D",
-                "exponent of k in that chance",
-                kit.observed_curve(cs, seen.late.mean("seed"), "last decade", kind="points"),
-                kit.predicted_curve(cs, law.exponent, "0, −1/4, −Δ/c"),
-                kit.rival_curve(cs, rivals["deepest"].exponent, "from D + Δ on"),
-                kit.rival_curve(cs, rivals["always"].exponent, "Gibbs at every c"),
-                ylim=(-1.05, 0.05),
-            ),
+        yield kit.curves(
+            "Below c = 1 a part stays for ever",
+            law.wrong.mean("seed"),
+            seen.wrong.mean("seed"),
+            over="k",
+            by="c",
+            x="step k",
+            y="chance of the wrong well",
+            name="c = {}",
+            log="xy",
+        )
+        yield kit.panel(
+            "The best c is just above the depth D = 1",
+            "c / D",
+            "exponent of k in that chance",
+            kit.observed_curve(cs, seen.late.mean("seed"), "last decade", kind="points"),
+            kit.predicted_curve(cs, law.exponent, "0, −1/4, −Δ/c"),
+            kit.rival_curve(cs, rivals["deepest"].exponent, "from D + Δ on"),
+            kit.rival_curve(cs, rivals["always"].exponent, "Gibbs at every c"),
+            ylim=(-1.05, 0.05),
         )

@@ -4,12 +4,10 @@ To first order in the step the walls of a valley carry an equilibrium of height 
 the mean force on the valley is −γα/2 times the slope of Σλ. With two different α it may point to the sharper side.
 """
 
-from collections.abc import Mapping
 from typing import Annotated, NamedTuple
 
 import jax
 import numpy as np
-import xarray
 
 from steepest import kit
 from steepest.claims.noise.entropic_force.experiment import (
@@ -135,7 +133,7 @@ class EntropicForce(kit.Claim[Setting]):
     out_of_scope = {"alphas": (0.05, 0.4)}
     point = BalancePoint
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {
             "mark": self.balance_marks,
             "reading": self.valley_marks,
@@ -153,7 +151,7 @@ class EntropicForce(kit.Claim[Setting]):
             if sorted(set(marks)) != marks:
                 raise kit.UserError(f"{name} must be increasing steps, got {marks}")
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         return Setting(
             np.array([self.place, 0.0, 0.0, self.place, self.place]),
             np.array([0.0, 1.0, 1.0, 0.0, 0.0]),
@@ -162,34 +160,32 @@ class EntropicForce(kit.Claim[Setting]):
             np.array([1.0, 1.0, 1.0, 1.0, 0.0]),
         )
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         heights, slopes = walls(np.float64(self.place), 0.0, np)
         slowness = self.lr * max(self.alphas) * np.abs(slopes / heights).max()
-        return [
-            kit.assume(
-                "larger α over the smaller",
-                max(self.alphas) / min(self.alphas),
-                "==",
-                1,
-                "the force is towards smaller tr H only where all directions have one α",
-            ),
-            kit.assume(
-                "γ times the larger λ at the start",
-                self.lr * max(*heights, (self.start**2 + self.start**-2) / 2),
-                "<",
-                1,
-                "the walls have no steady state; lower --lr",
-            ),
-            kit.assume(
-                "γα|∇λ|/λ, the slow motion in units of the fast",
-                slowness,
-                "<",
-                0.1,
-                "the walls are not in equilibrium while θ̂ moves; lower --lr or --alphas",
-            ),
-        ]
+        yield kit.assume(
+            "larger α over the smaller",
+            max(self.alphas) / min(self.alphas),
+            "==",
+            1,
+            "the force is towards smaller tr H only where all directions have one α",
+        )
+        yield kit.assume(
+            "γ times the larger λ at the start",
+            self.lr * max(*heights, (self.start**2 + self.start**-2) / 2),
+            "<",
+            1,
+            "the walls have no steady state; lower --lr",
+        )
+        yield kit.assume(
+            "γα|∇λ|/λ, the slow motion in units of the fast",
+            slowness,
+            "<",
+            0.1,
+            "the walls are not in equilibrium while θ̂ moves; lower --lr or --alphas",
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         imbalance = self.start**2 - self.start**-2
         places = [
             slow_law(*lane, lr=self.lr, marks=self.valley_marks)
@@ -203,7 +199,7 @@ class EntropicForce(kit.Claim[Setting]):
             spread=("wall", spread(heights, setting.alphas[3], self.lr)),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         balance, valley = kit.compiled(self.run)(setting, key)
         groups = (self.seeds, self.walkers)
         balance = Balance(*[np.asarray(part) for part in balance])
@@ -238,43 +234,38 @@ class EntropicForce(kit.Claim[Setting]):
         products = jax.vmap(jax.vmap(product, (None, 0)), (0, None))
         return products(np.array(FRESH), kit.keys(for_balance, count)), valleys
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         exact = kit.agrees(
-            "exact",
-            seen.deviation,
-            1e-11,
-            label="D against D₀ Π(1 − γ²r²), largest relative error",
+            "exact", seen.deviation, 1e-11, label="D against D₀ Π(1 − γ²r²), largest relative error"
         )
-        return [
-            kit.idle(exact, "algebra of one step, true of any residuals"),
-            kit.follows(
-                "balance",
-                law.balance,
-                seen.balance,
-                0.03,  # the mean of 512 walkers is known to half a per cent, at the end to one
-                label="imbalance D over the steps",
-            ),
-            kit.follows(
-                "place",
-                law.place,
-                seen.place,
-                0.02,
-                absolute=True,
-                label="place θ̂ in the valley over the steps",
-            ),
-            kit.follows(
-                "spread", law.spread, seen.spread, 0.015, label="⟨θ̄²⟩ at either wall, θ̂ held"
-            ),
-            kit.follows(
-                "change",
-                law.change,
-                seen.change,
-                0.05,
-                label="change of tr H between tanh walls, α = 0.05 and 0.4, and 0.2 at both",
-            ),
-        ]
+        yield kit.idle(exact, "algebra of one step, true of any residuals")
+        yield kit.follows(
+            "balance",
+            law.balance,
+            seen.balance,
+            0.03,  # the mean of 512 walkers is known to half a per cent, at the end to one
+            label="imbalance D over the steps",
+        )
+        yield kit.follows(
+            "place",
+            law.place,
+            seen.place,
+            0.02,
+            absolute=True,
+            label="place θ̂ in the valley over the steps",
+        )
+        yield kit.follows(
+            "spread", law.spread, seen.spread, 0.015, label="⟨θ̄²⟩ at either wall, θ̂ held"
+        )
+        yield kit.follows(
+            "change",
+            law.change,
+            seen.change,
+            0.05,
+            label="change of tr H between tanh walls, α = 0.05 and 0.4, and 0.2 at both",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         marks = np.array(self.valley_marks)
         imbalance = self.start**2 - self.start**-2
         plain = imbalance * (1 - self.lr**2 * self.noise**2) ** np.array(self.balance_marks)
@@ -283,74 +274,56 @@ class EntropicForce(kit.Claim[Setting]):
         mean = np.full(2, np.mean(UNFAIR))
         of_mean = _rise(slow_law(0.0, 1.0, mean, self.lr, marks)[-1])
         still = 1e-9 * np.sign(law.change)
-        return [
-            kit.rival(
-                "flow",
-                "gradient flow conserves the imbalance and stays where the risk is least",
-                label="no force along the valley",
-                balance=("mark", np.full(len(self.balance_marks), imbalance)),
-                place=("reading", np.full(marks.size, self.place)),
-                change=still,
-            ),
-            kit.rival(
-                "label_noise_only",
-                "E r² = σ²",
-                label="without the noise of uv around 1",
-                balance=("mark", plain),
-            ),
-            kit.rival(
-                "quarter",
-                "the lecture's γα/4",
-                label="⟨θ̄²⟩ = γα/4",
-                place=("reading", small[0]),
-                change=("pair", [_rise(small[1][-1]), _rise(small[2][-1])]),
-                spread=law.spread / 2,
-            ),
-            kit.rival(
-                "first_order",
-                "the walls' height does not depend on their steepness",
-                label="γα/2 at any step",
-                spread=("wall", np.full(2, self.lr * self.alphas[0] / 2)),
-            ),
-            kit.rival(
-                "one_alpha",
-                "tr H falls whatever the noise",
-                label="the mean of the two α for both walls",
-                change=("pair", [of_mean, float(law.change[1])]),
-            ),
-        ]
+        yield kit.rival(
+            "no force along the valley",
+            "gradient flow conserves the imbalance and stays where the risk is least",
+            balance=("mark", np.full(len(self.balance_marks), imbalance)),
+            place=("reading", np.full(marks.size, self.place)),
+            change=still,
+        )
+        yield kit.rival("without the noise of uv around 1", "E r² = σ²", balance=("mark", plain))
+        yield kit.rival(
+            "⟨θ̄²⟩ = γα/4",
+            "the lecture's γα/4",
+            place=("reading", small[0]),
+            change=("pair", [_rise(small[1][-1]), _rise(small[2][-1])]),
+            spread=law.spread / 2,
+        )
+        yield kit.rival(
+            "γα/2 at any step",
+            "the walls' height does not depend on their steepness",
+            spread=("wall", np.full(2, self.lr * self.alphas[0] / 2)),
+        )
+        yield kit.rival(
+            "the mean of the two α for both walls",
+            "tr H falls whatever the noise",
+            id="one_alpha",
+            change=("pair", [of_mean, float(law.change[1])]),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "same_label",
-                "it is fitted, and then there is no noise",
-                label="a wrong label that stays",
-                balance=seen.stale_balance,
-            ),
-            kit.control(
-                "even_noise",
-                "steep walls are then lower than flat ones",
-                label="noise of one covariance at all walls",
-                place=seen.even_place,
-            ),
-            kit.control(
-                "other_pair",
-                "which wall has the larger α decides",
-                label="unequal α for equal ones and the other way round",
-                change=("pair seed", seen.change.values[::-1]),
-            ),
-            kit.control(
-                "other_wall",
-                "the height depends on γλ",
-                label="either wall for the other",
-                spread=("wall seed", seen.spread.values[::-1]),
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "a wrong label that stays",
+            "it is fitted, and then there is no noise",
+            balance=seen.stale_balance,
+        )
+        yield kit.control(
+            "noise of one covariance at all walls",
+            "steep walls are then lower than flat ones",
+            place=seen.even_place,
+        )
+        yield kit.control(
+            "unequal α for equal ones and the other way round",
+            "which wall has the larger α decides",
+            change=("pair seed", seen.change.values[::-1]),
+        )
+        yield kit.control(
+            "either wall for the other",
+            "the height depends on γλ",
+            spread=("wall seed", seen.spread.values[::-1]),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         marks = np.array(self.balance_marks)
         fine = np.unique(np.linspace(0, marks[-1], 60).astype(int))
         imbalance = self.start**2 - self.start**-2
@@ -362,36 +335,31 @@ class EntropicForce(kit.Claim[Setting]):
         for alphas in (UNFAIR, FAIR):
             path = slow_law(0.0, 1.0, np.array(alphas), self.lr, walk)
             sums.append(2 * walls(path, 1.0, np)[0].sum(0))
-        return (
-            kit.panel(
-                "Noisy labels balance two factors",
-                "step",
-                "D = u² − v²",
-                kit.predicted_curve(fine, balance_law(imbalance, self.lr, self.noise, fine)),
-                kit.rival_curve(fine, np.full(fine.size, imbalance), "gradient flow"),
-                kit.observed_curve(marks, seen.balance.mean("seed"), "walkers", kind="points"),
-            ),
-            kit.panel(
-                "Along a valley",
-                "step",
-                "place θ̂",
-                kit.predicted_curve(walk, place),
-                kit.rival_curve(walk, quarter, "half the force"),
-                kit.context_curve(walk, np.full(walk.size, 1 / 3), "least tr H"),
-                kit.observed_curve(steps, seen.place.mean("seed"), "walkers", kind="points"),
-            ),
-            kit.panel(
-                "Two different α",
-                "step",
-                "tr H",
-                kit.predicted_curve(walk, sums[0], "α = 0.05 and 0.4, rising"),
-                kit.predicted_curve(walk, sums[1], "α = 0.2 and 0.2, falling"),
-                kit.observed_curve(
-                    np.full(2, steps[-1]),
-                    6 + seen.change.mean("seed").values,
-                    "walkers",
-                    kind="points",
-                ),
+        yield kit.panel(
+            "Noisy labels balance two factors",
+            "step",
+            "D = u² − v²",
+            kit.predicted_curve(fine, balance_law(imbalance, self.lr, self.noise, fine)),
+            kit.rival_curve(fine, np.full(fine.size, imbalance), "gradient flow"),
+            kit.observed_curve(marks, seen.balance.mean("seed"), "walkers", kind="points"),
+        )
+        yield kit.panel(
+            "Along a valley",
+            "step",
+            "place θ̂",
+            kit.predicted_curve(walk, place),
+            kit.rival_curve(walk, quarter, "half the force"),
+            kit.context_curve(walk, np.full(walk.size, 1 / 3), "least tr H"),
+            kit.observed_curve(steps, seen.place.mean("seed"), "walkers", kind="points"),
+        )
+        yield kit.panel(
+            "Two different α",
+            "step",
+            "tr H",
+            kit.predicted_curve(walk, sums[0], "α = 0.05 and 0.4, rising"),
+            kit.predicted_curve(walk, sums[1], "α = 0.2 and 0.2, falling"),
+            kit.observed_curve(
+                np.full(2, steps[-1]), 6 + seen.change.mean("seed").values, "walkers", kind="points"
             ),
         )
 

@@ -1,6 +1,5 @@
 """Walkers in valleys of minima: a product of two numbers with noisy labels, and a valley between growing walls."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
@@ -185,14 +184,14 @@ class BalancePoint(kit.Point):
         "The colour is how far the logarithm of the mean D falls in 1000 steps; by theory like γ²σ² at small steps.",
     )
 
-    def predict(self, setting: Any) -> kit.Prediction:
+    def predict(self, setting):
         imbalance = self.start**2 - self.start**-2
         at_end = balance_law(imbalance, self.lr, self.noise, np.array([1000]))[0]
         return kit.Prediction(
             decay=np.log(imbalance / at_end), stable=self.lr * (self.start**2 + self.start**-2)
         )
 
-    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         walk = lambda key: balance_walk(
             self.start, 1 / self.start, self.lr, self.noise, np.array([1000]), key
         )
@@ -200,18 +199,16 @@ class BalancePoint(kit.Point):
         groups = ends[: ends.size // 8 * 8].reshape(8, -1).mean(1)
         return {"decay": jnp.log((self.start**2 - self.start**-2) / groups)}
 
-    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         trace = self.start**2 + self.start**-2
         advice = "the fast directions are not much faster than the slow one; lower --lr"
-        return [
-            kit.assume("γ tr H at the start", self.lr * trace, "<", 1, advice),
-            kit.assume("γσ, the noise of one step", self.lr * self.noise, "<", 0.1, advice),
-        ]
+        yield kit.assume("γ tr H at the start", self.lr * trace, "<", 1, advice)
+        yield kit.assume("γσ, the noise of one step", self.lr * self.noise, "<", 0.1, advice)
 
     def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         return {"stable": float(predicted["stable"])}
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
-        return [
-            equal("decay", predicted["decay"], observed["decay"], 0.1, label="decay of log mean D")
-        ]
+    def judge(self, predicted, observed):
+        yield equal(
+            "decay", predicted["decay"], observed["decay"], 0.1, label="decay of log mean D"
+        )

@@ -4,12 +4,10 @@ C̃ is the second moment of a batch's gradient, not its covariance. On least squ
 the weights is a linear system, exact at any step, whose solution the runs must meet.
 """
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import jax
 import numpy as np
-import xarray
 
 from steepest import kit
 from steepest.claims.noise.fluctuation_dissipation.experiment import (
@@ -118,10 +116,10 @@ class FluctuationDissipation(kit.Claim[Setting]):
     out_of_scope = {"shares": (0.95,)}
     point = NoisePoint
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {"loss": LOSSES, "share": self.shares}
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         x, y = patients(self.examples)
         minima = [minimum(x, y, self.ridge, loss == "logistic") for loss in LOSSES]
         limits = np.array([2 / np.linalg.eigvalsh(hessian)[-1] for _, hessian in minima])
@@ -132,26 +130,24 @@ class FluctuationDissipation(kit.Claim[Setting]):
         """Return the exact stationary laws of least squares, one a step."""
         return [self.state(setting, lr, sampling) for lr in setting.lr[0]]
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         radius = max(state.radius for state in self.states(setting))
-        return [
-            kit.assume(
-                "mean size of the batches over examples",
-                self.batch / self.examples,
-                "<",
-                1,
-                "batches of all examples have no noise; lower --batch",
-            ),
-            kit.assume(
-                "radius of the map of second moments, squared loss",
-                radius,
-                "<",
-                1,
-                "there is no steady state with second moments; lower --shares or raise --batch",
-            ),
-        ]
+        yield kit.assume(
+            "mean size of the batches over examples",
+            self.batch / self.examples,
+            "<",
+            1,
+            "batches of all examples have no noise; lower --batch",
+        )
+        yield kit.assume(
+            "radius of the map of second moments, squared loss",
+            radius,
+            "<",
+            1,
+            "there is no steady state with second moments; lower --shares or raise --batch",
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         ones = np.ones((len(LOSSES), len(self.shares)))
         return kit.law(
             alignment=("loss share", ones),
@@ -172,7 +168,7 @@ class FluctuationDissipation(kit.Claim[Setting]):
             setting.x, setting.y, lr, self.batch, ridge=self.ridge, sampling=sampling
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         shape = (len(LOSSES), len(self.shares), self.seeds)
         loss, lr, _ = np.meshgrid(
             np.arange(len(LOSSES)),
@@ -215,19 +211,17 @@ class FluctuationDissipation(kit.Claim[Setting]):
         )
         return jax.vmap(one)(lanes, kit.keys(key, lanes["lr"].size))
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         boundary = np.abs(observed["boundary"].mean(2)) / observed["alignment"].mean(2)
-        return [
-            kit.assume(
-                "largest part that the finite run adds to the alignment",
-                boundary.max(),
-                "<",
-                0.02,
-                "the runs are too short for a steady state; raise --steps",
-            )
-        ]
+        yield kit.assume(
+            "largest part that the finite run adds to the alignment",
+            boundary.max(),
+            "<",
+            0.02,
+            "the runs are too short for a steady state; raise --steps",
+        )
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return both sides of the identities over one another, and |⟨∇L⟩|² over that of independent noises."""
         noise = 2 * seen.covariance / seen.lr  # ⟨tr C⟩
         return {
@@ -236,7 +230,7 @@ class FluctuationDissipation(kit.Claim[Setting]):
             "left": seen.gradient * self.steps / noise.mean("seed"),
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         slopes = [
             kit.follows(
                 f"slope_{loss}",
@@ -248,66 +242,59 @@ class FluctuationDissipation(kit.Claim[Setting]):
             # the latter leaves out third derivatives
             for loss, within in zip(LOSSES, (0.03, 0.1), strict=True)
         ]
-        return [
-            kit.follows(
-                "alignment", law.alignment, seen.aligned, 0.03, label="alignment over ½γ tr C̃"
-            ),
-            kit.follows(
-                "gradient",
-                law.gradient,
-                seen.left.mean(("loss", "share")),
-                (0.7, 1.4),
-                label="|mean gradient|² over ⟨tr C⟩/T, mean over steps and losses",
-            ),
-            *slopes,
-            kit.follows(
-                "noise",
-                law.noise,
-                seen.noise,
-                0.02,
-                label="variance of a batch's gradient at the origin, squared loss",
-            ),
-            kit.follows(
-                "excess",
-                law.excess,
-                seen.alignment.sel(loss="squared", drop=True),
-                0.05,
-                label="twice the excess risk, squared loss",
-            ),
-        ]
+        yield kit.follows(
+            "alignment", law.alignment, seen.aligned, 0.03, label="alignment over ½γ tr C̃"
+        )
+        yield kit.follows(
+            "gradient",
+            law.gradient,
+            seen.left.mean(("loss", "share")),
+            (0.7, 1.4),
+            label="|mean gradient|² over ⟨tr C⟩/T, mean over steps and losses",
+        )
+        yield from slopes
+        yield kit.follows(
+            "noise",
+            law.noise,
+            seen.noise,
+            0.02,
+            label="variance of a batch's gradient at the origin, squared loss",
+        )
+        yield kit.follows(
+            "excess",
+            law.excess,
+            seen.alignment.sel(loss="squared", drop=True),
+            0.05,
+            label="twice the excess risk, squared loss",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         replaced = self.states(setting, sampling="replacement")
         slow = [
             self._small_step(state, lr)
             for state, lr in zip(self.states(setting), setting.lr[0], strict=True)
         ]
-        return [
-            kit.rival(
-                "with_replacement",
-                "1/b in place of (1 − b/m)/b",
-                label="batches with replacement",
-                excess=("share", [_alignment(state) for state in replaced]),
-            ),
-            kit.rival(
-                "small_step",
-                "noise is proportional to γ",
-                label="½γ tr C at the minimum, to first order in the step",
-                excess=("share", slow),
-            ),
-            kit.rival(
-                "centred",
-                "it is the covariance of examples drawn without replacement",
-                label="the covariance of batches of a fixed size",
-                noise=self.noise_at_origin(setting, "fixed"),
-            ),
-            kit.rival(
-                "first_order_alignment",
-                "of the weights' noise only the part of one step is counted",
-                label="alignment γ tr C̃, without the ½",
-                alignment=2 * law.alignment,
-            ),
-        ]
+        yield kit.rival(
+            "batches with replacement",
+            "1/b in place of (1 − b/m)/b",
+            excess=("share", [_alignment(state) for state in replaced]),
+        )
+        yield kit.rival(
+            "½γ tr C at the minimum, to first order in the step",
+            "noise is proportional to γ",
+            id="small_step",
+            excess=("share", slow),
+        )
+        yield kit.rival(
+            "the covariance of batches of a fixed size",
+            "it is the covariance of examples drawn without replacement",
+            noise=self.noise_at_origin(setting, "fixed"),
+        )
+        yield kit.rival(
+            "alignment γ tr C̃, without the ½",
+            "of the weights' noise only the part of one step is counted",
+            alignment=2 * law.alignment,
+        )
 
     def _small_step(self, state: SteadyState, lr: float) -> float:
         """Return ½γ tr C at the minimum: what tr HS is to first order in γ."""
@@ -315,53 +302,45 @@ class FluctuationDissipation(kit.Claim[Setting]):
         gradients = (x @ state.minimum - y)[:, None] * x + self.ridge * state.minimum
         return lr / 2 * np.trace(gradient_moments(gradients, self.batch).covariance)
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         names = ("gradient", "slope", "alignment", "dissipation", "curved")
         early = {name: seen[f"{name}_early"] for name in names}
         flat = seen.dissipation - seen.covariance  # ½γ|∇L|²
-        return [
-            kit.control(
-                "covariance",
-                "the mean's square belongs to the second moment",
-                label="covariance C in place of C̃",
-                dissipation=seen.covariance,
-                curved=seen.curved_covariance,
-            ),
-            kit.control(
-                "batch_gradient",
-                "the lecture's C̃_ii = C_ii + (∂_i L^B)², in the mean over batches",
-                label="2C in place of C in C̃",
-                dissipation=2 * seen.covariance + flat,
-            ),
-            kit.control(
-                "replacement",
-                "the batches are a quarter of all examples",
-                label="C̃ of batches with replacement",
-                dissipation=seen.replaced,
-            ),
-            kit.control(
-                "not_averaged",
-                "the gradient vanishes on average, and not at any step",
-                label="the gradient of single steps",
-                gradient=seen.slope,
-            ),
-            kit.control(
-                "transient",
-                "the first steps from the origin are not stationary",
-                label=f"the first {self.burn} steps from the origin",
-                **early,
-            ),
-            kit.control(
-                "other_loss",
-                "the stationary law is that of least squares",
-                label="the alignment of the logistic loss",
-                alignment=(seen.alignment.dims, seen.alignment.values[::-1]),
-            ),
-        ]
+        yield kit.control(
+            "covariance C in place of C̃",
+            "the mean's square belongs to the second moment",
+            dissipation=seen.covariance,
+            curved=seen.curved_covariance,
+        )
+        yield kit.control(
+            "2C in place of C in C̃",
+            "the lecture's C̃_ii = C_ii + (∂_i L^B)², in the mean over batches",
+            dissipation=2 * seen.covariance + flat,
+        )
+        yield kit.control(
+            "C̃ of batches with replacement",
+            "the batches are a quarter of all examples",
+            id="replacement",
+            dissipation=seen.replaced,
+        )
+        yield kit.control(
+            "the gradient of single steps",
+            "the gradient vanishes on average, and not at any step",
+            gradient=seen.slope,
+        )
+        yield kit.control(
+            f"the first {self.burn} steps from the origin",
+            "the first steps from the origin are not stationary",
+            id="transient",
+            **early,
+        )
+        yield kit.control(
+            "the alignment of the logistic loss",
+            "the stationary law is that of least squares",
+            alignment=(seen.alignment.dims, seen.alignment.values[::-1]),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         alignment = seen.alignment
         ends = np.geomspace(float(alignment.min()), float(alignment.max()), 20)
         steps = seen.lr.sel(loss="squared").values
@@ -371,32 +350,30 @@ class FluctuationDissipation(kit.Claim[Setting]):
         curve = np.array([_alignment(state) for state in states]) / shown
         of_squared = alignment.sel(loss="squared").mean("seed")
         first = float(law.excess[0]) / steps[0]
-        return (
-            kit.panel(
-                "The lemma, run by run",
-                "½γ tr C̃",
-                "alignment (θ − w)·∇L",
-                kit.predicted_curve(ends, ends, "equal"),
-                kit.observed_curve(
-                    seen.dissipation.values.ravel(),
-                    alignment.values.ravel(),
-                    "runs, both losses",
-                    kind="points",
-                ),
-                kit.rival_curve(
-                    seen.covariance.sel(loss="squared").mean("seed"), of_squared, "C in place of C̃"
-                ),
-                log="xy",
+        yield kit.panel(
+            "The lemma, run by run",
+            "½γ tr C̃",
+            "alignment (θ − w)·∇L",
+            kit.predicted_curve(ends, ends, "equal"),
+            kit.observed_curve(
+                seen.dissipation.values.ravel(),
+                alignment.values.ravel(),
+                "runs, both losses",
+                kind="points",
             ),
-            kit.panel(
-                "Least squares: the excess risk outgrows the step",
-                "step γ",
-                "2 × excess risk / step",
-                kit.predicted_curve(shown, curve, "exact law"),
-                kit.rival_curve(shown, np.full(shown.size, first), "risk ∝ step"),
-                kit.observed_curve(steps, of_squared / steps, "runs", kind="points"),
-                log="y",
+            kit.rival_curve(
+                seen.covariance.sel(loss="squared").mean("seed"), of_squared, "C in place of C̃"
             ),
+            log="xy",
+        )
+        yield kit.panel(
+            "Least squares: the excess risk outgrows the step",
+            "step γ",
+            "2 × excess risk / step",
+            kit.predicted_curve(shown, curve, "exact law"),
+            kit.rival_curve(shown, np.full(shown.size, first), "risk ∝ step"),
+            kit.observed_curve(steps, of_squared / steps, "runs", kind="points"),
+            log="y",
         )
 
 

@@ -1,6 +1,6 @@
 """Stochastic gradient descent on a linear model, with time averages of what the steady state is about."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
@@ -191,19 +191,19 @@ class NoisePoint(kit.Point):
         "To the right of the last level second moments are infinite though the mean still converges.",
     )
 
-    def setting(self, key: kit.Key) -> LeastSquares:
+    def setting(self, key):
         x, y = patients(self.examples)
         w, hessian = minimum(x, y, self.ridge, False)
         return LeastSquares(x, y, w, np.linalg.eigvalsh(hessian)[-1])
 
-    def predict(self, setting: LeastSquares) -> kit.Prediction:
+    def predict(self, setting):
         lr = self.shares * 2 / setting.largest
         state = steady_state(setting.x, setting.y, lr, self.batch, ridge=self.ridge)
         unit = lr * (1 / self.batch - 1 / self.examples)
         excess = state.excess_risk / unit if state.radius < 1 else np.inf
         return kit.Prediction(excess=excess, radius=state.radius)
 
-    def observe(self, setting: LeastSquares, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         x, y, w, largest = setting
         lr = self.shares * 2 / largest
         run = lambda key: averages(
@@ -213,24 +213,22 @@ class NoisePoint(kit.Point):
         unit = lr * (1 / self.batch - 1 / self.examples)
         return {"excess": late.alignment / 2 / unit}
 
-    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         x, y, _, largest = self.setting(jax.random.key(0))
         lr = self.shares * 2 / largest
         radius = steady_state(x, y, 1.2 * lr, self.batch, ridge=self.ridge).radius
-        return [
-            kit.assume(
-                "radius of the map of second moments at 1.2 times the step",
-                radius,
-                "<",
-                1,
-                "second moments are infinite, or nearly so: rare excursions make the mean, which no short run sees; "
-                "lower --shares or raise --batch",
-            )
-        ]
+        yield kit.assume(
+            "radius of the map of second moments at 1.2 times the step",
+            radius,
+            "<",
+            1,
+            "second moments are infinite, or nearly so: rare excursions make the mean, which no short run sees; "
+            "lower --shares or raise --batch",
+        )
 
     def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         return {"radius": float(predicted["radius"])}
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
+    def judge(self, predicted, observed):
         # near the edge of stability excursions are long, and the interval over 16 runs with them
-        return [equal("excess", predicted["excess"], observed["excess"], 0.15, label="excess risk")]
+        yield equal("excess", predicted["excess"], observed["excess"], 0.15, label="excess risk")

@@ -7,7 +7,6 @@ polynomial of Polyak's heavy ball of momentum c and step (1 + c)h²/2. So the me
 1/λ_max miss by a factor two.
 """
 
-from collections.abc import Mapping
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -107,7 +106,7 @@ class HamiltonianLangevin(kit.Claim[Setting]):
     full = {"kappas": (10.0, 100.0, 1000.0, 10_000.0), "walkers": 200, "seeds": 16}
     out_of_scope = {"stretch": 2.1}
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         lanes = [f"κ = {kappa:g}" for kappa in self.kappas]
         return {"kappa": self.kappas, "lane": (*lanes, "the data")}
 
@@ -117,7 +116,7 @@ class HamiltonianLangevin(kit.Claim[Setting]):
                 f"exponents are fitted over three --kappas or more, got {self.kappas}; try 10 100 1000"
             )
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         x = np.asarray(breast_cancer().x, float)
         hessian = x.T @ x / len(x) + self.ridge * np.eye(x.shape[1])
         spectrum = np.linalg.eigvalsh(hessian)
@@ -125,35 +124,33 @@ class HamiltonianLangevin(kit.Claim[Setting]):
         fast = np.append(np.full(len(self.kappas), self.top), spectrum[-1])
         return Setting(hessian, Lane(slow, fast, self.stretch / np.sqrt(fast), 2 * np.sqrt(slow)))
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         lanes = setting.lanes
         predicted = self.predict(setting)
         logs = np.log(self.kappas)
         exponent = lambda name: float(np.polyfit(logs, np.log(predicted[name]), 1)[0])
         note = "steps to a twentieth are not yet powers of κ: take larger κ, or shorter steps"
-        return [
-            kit.assume(
-                "largest h√λ_max",
-                float((lanes.step * np.sqrt(lanes.fast)).max()),
-                "<",
-                2,
-                "longer steps have no stationary law",
-            ),
-            kit.assume(
-                "exponent of the exact steps with momentum against κ: distance to 1/2",
-                abs(exponent("steps") - 0.5),
-                "<=",
-                LIMIT,
-                note,
-            ),
-            kit.assume(
-                "exponent of the exact steps without momentum against κ: distance to 1",
-                abs(exponent("plain_steps") - 1),
-                "<=",
-                LIMIT,
-                note,
-            ),
-        ]
+        yield kit.assume(
+            "largest h√λ_max",
+            float((lanes.step * np.sqrt(lanes.fast)).max()),
+            "<",
+            2,
+            "longer steps have no stationary law",
+        )
+        yield kit.assume(
+            "exponent of the exact steps with momentum against κ: distance to 1/2",
+            abs(exponent("steps") - 0.5),
+            "<=",
+            LIMIT,
+            note,
+        )
+        yield kit.assume(
+            "exponent of the exact steps without momentum against κ: distance to 1",
+            abs(exponent("plain_steps") - 1),
+            "<=",
+            LIMIT,
+            note,
+        )
 
     def times(self, lanes: Lane) -> tuple[int, int]:
         """Return steps enough for the mean to fall to ``FALL``, with momentum and without."""
@@ -161,7 +158,7 @@ class HamiltonianLangevin(kit.Claim[Setting]):
         # with momentum time is h√λ_min n: critical motion from rest falls to a twentieth at 4.74
         return int(6 * np.sqrt(kappa) / self.stretch) + 20, int(3.2 * kappa) + 20
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         lanes = setting.lanes
         steps, _ = self.times(lanes)
         courses = [exact_mean(lane[0], *lane[2:], steps) for lane in zip(*lanes, strict=True)]
@@ -180,7 +177,7 @@ class HamiltonianLangevin(kit.Claim[Setting]):
             plain_place=2.0,
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         lanes = setting.lanes
         steps, long_steps = self.times(lanes)
         synthetic = Lane(*(field[:-1] for field in lanes))
@@ -223,32 +220,28 @@ class HamiltonianLangevin(kit.Claim[Setting]):
             curve=("stretch", curve[:-1]),
         )
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         came = [np.isfinite(arrival(observed[name])).mean() for name in ("course", "plain_course")]
-        return [
-            kit.assume(
-                "share of groups whose mean falls to a twentieth, with momentum and without",
-                min(came),
-                ">=",
-                1,
-                "the times to fall need all of them",
-            )
-        ]
+        yield kit.assume(
+            "share of groups whose mean falls to a twentieth, with momentum and without",
+            min(came),
+            ">=",
+            1,
+            "the times to fall need all of them",
+        )
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            *self.judge_steps(law, seen),
-            *self.judge_radii(law, seen),
-            # the intervals of variances are 1 to 2 %
-            *(
-                kit.follows(name, law[name], seen[name], 0.04, label=label)
-                for name, label in (
-                    ("place", "βλ times the variance of places, fastest direction"),
-                    ("velocity", "β times the variance of velocities, fastest direction"),
-                    ("plain_place", "βλ times the variance of places without momentum"),
-                )
-            ),
-        ]
+    def judge(self, law, seen):
+        yield from self.judge_steps(law, seen)
+        yield from self.judge_radii(law, seen)
+        # the intervals of variances are 1 to 2 %
+        yield from (
+            kit.follows(name, law[name], seen[name], 0.04, label=label)
+            for name, label in (
+                ("place", "βλ times the variance of places, fastest direction"),
+                ("velocity", "β times the variance of velocities, fastest direction"),
+                ("plain_place", "βλ times the variance of places without momentum"),
+            )
+        )
 
     def judge_steps(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
         """Compare the steps to a twentieth, and their growth with κ."""
@@ -307,55 +300,47 @@ class HamiltonianLangevin(kit.Claim[Setting]):
             ),
         ]
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         lanes = setting.lanes
         kappas = lanes.fast / lanes.slow
         root = np.sqrt(kappas)
         growth = law.kappa / law.kappa[0]
-        return [
-            kit.rival(
-                "no_gain",
-                "the walkers wait for the slowest direction either way",
-                label="κ steps with momentum too",
-                steps=law.plain_steps,
-                heavy_ball=("lane", (kappas - 1) / (kappas + 1)),
-            ),
-            kit.rival(
-                "gain_for_both",
-                "a random walk does not know its speed",
-                label="√κ steps without momentum too",
-                plain_steps=law.steps,
-            ),
-            kit.rival(
-                "cube_root",
-                "schemes of higher order have d^⅓ in dimension",
-                label="κ^⅓ steps",
-                steps=law.steps[0] * growth ** (1 / 3),
-            ),
-            kit.rival(
-                "nesterov",
-                "it is the rate of Nesterov's momentum",
-                label="least radius 1 − 1/√κ",
-                heavy_ball=("lane", 1 - 1 / root),
-            ),
-            kit.rival(
-                "no_better",
-                "critical friction at h = 1/√λ_max is the best",
-                label="least radius e^{−1/√κ}",
-                heavy_ball=("lane", np.exp(-1 / root)),
-            ),
-            self.half_friction(lanes),
-            kit.rival(
-                "euler",
-                "places are off by h²λ/4 and velocities exact, as for leapfrogs with noise in between kicks; "
-                "small steps of any scheme are exact",
-                label="velocities exact, places off; no bias without momentum; h < √2/√λ_max",
-                threshold=np.sqrt(2),
-                place=4 / 3,
-                velocity=1.0,
-                plain_place=1.0,
-            ),
-        ]
+        yield kit.rival(
+            "κ steps with momentum too",
+            "the walkers wait for the slowest direction either way",
+            steps=law.plain_steps,
+            heavy_ball=("lane", (kappas - 1) / (kappas + 1)),
+        )
+        yield kit.rival(
+            "√κ steps without momentum too",
+            "a random walk does not know its speed",
+            plain_steps=law.steps,
+        )
+        yield kit.rival(
+            "κ^⅓ steps",
+            "schemes of higher order have d^⅓ in dimension",
+            steps=law.steps[0] * growth ** (1 / 3),
+        )
+        yield kit.rival(
+            "least radius 1 − 1/√κ",
+            "it is the rate of Nesterov's momentum",
+            heavy_ball=("lane", 1 - 1 / root),
+        )
+        yield kit.rival(
+            "least radius e^{−1/√κ}",
+            "critical friction at h = 1/√λ_max is the best",
+            heavy_ball=("lane", np.exp(-1 / root)),
+        )
+        yield self.half_friction(lanes)
+        yield kit.rival(
+            "velocities exact, places off; no bias without momentum; h < √2/√λ_max",
+            "places are off by h²λ/4 and velocities exact, as for leapfrogs with noise in between kicks; "
+            "small steps of any scheme are exact",
+            threshold=np.sqrt(2),
+            place=4 / 3,
+            velocity=1.0,
+            plain_place=1.0,
+        )
 
     def half_friction(self, lanes: Lane) -> kit.Rival:
         """Return the theory that critical friction is √λ_min."""
@@ -366,43 +351,37 @@ class HamiltonianLangevin(kit.Claim[Setting]):
         ]
         radii = [baoab_rate(lane[:2], lane[2], lane[3] / 2) for lane in zip(*lanes, strict=True)]
         return kit.rival(
-            "half_friction",
+            "friction √λ_min, critical by another convention",
             "friction enters the velocity once",
-            label="friction √λ_min, critical by another convention",
             radius=("lane", radii),
             steps=("kappa", [float(arrival) for arrival in arrivals[:-1]]),
             data_steps=float(arrivals[-1]),
         )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         best = seen.best.values.copy()
         best[:, 2] = seen.radius.values
-        return [
-            kit.control(
-                "plain",
-                "they have no momentum",
-                label="walkers without momentum in place of those with it",
-                steps=seen.plain_steps,
-                place=seen.plain_place,
-            ),
-            kit.control(
-                "momentum",
-                "they have momentum",
-                label="walkers with momentum in place of those without",
-                plain_steps=seen.steps,
-                plain_place=seen.place,
-            ),
-            kit.control(
-                "usual_step",
-                "it is twice as slow as the best",
-                label="the step 1/√λ_max with critical friction in place of the best",
-                best=("lane pair", best),
-            ),
-        ]
+        yield kit.control(
+            "walkers without momentum in place of those with it",
+            "they have no momentum",
+            id="plain",
+            steps=seen.plain_steps,
+            place=seen.plain_place,
+        )
+        yield kit.control(
+            "walkers with momentum in place of those without",
+            "they have momentum",
+            id="momentum",
+            plain_steps=seen.steps,
+            plain_place=seen.place,
+        )
+        yield kit.control(
+            "the step 1/√λ_max with critical friction in place of the best",
+            "it is twice as slow as the best",
+            best=("lane pair", best),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         kappas = np.array(self.kappas)
         slow = self.top / kappas[1]
         radii = [
@@ -411,45 +390,43 @@ class HamiltonianLangevin(kit.Claim[Setting]):
         ]
         best = seen.best.values[:-1, 2]
         wide = np.geomspace(kappas.min(), kappas.max(), 50)
-        return (
-            self.course_panel(seen),
-            kit.curves(
-                "Steps to a twentieth of the start",
-                law.steps,
-                seen.steps,
-                over="kappa",
-                x="condition number κ",
-                y="gradient evaluations",
-                more=(
-                    kit.observed_curve(
-                        kappas, seen.plain_steps.mean("seed"), "without", kind="points", shade=1.0
-                    ),
-                    kit.predicted_curve(kappas, law.plain_steps, "∝ κ", shade=1.0),
-                    kit.rival_curve(
-                        kappas, float(law.steps[0]) * (kappas / kappas[0]) ** (1 / 3), "∝ κ^⅓"
-                    ),
+        yield self.course_panel(seen)
+        yield kit.curves(
+            "Steps to a twentieth of the start",
+            law.steps,
+            seen.steps,
+            over="kappa",
+            x="condition number κ",
+            y="gradient evaluations",
+            more=(
+                kit.observed_curve(
+                    kappas, seen.plain_steps.mean("seed"), "without", kind="points", shade=1.0
                 ),
-                log="xy",
+                kit.predicted_curve(kappas, law.plain_steps, "∝ κ", shade=1.0),
+                kit.rival_curve(
+                    kappas, float(law.steps[0]) * (kappas / kappas[0]) ** (1 / 3), "∝ κ^⅓"
+                ),
             ),
-            kit.panel(
-                f"Radius of a step, κ = {kappas[1]:g}, γ = 2√λ_min",
-                "h√λ_max",
-                "spectral radius",
-                kit.observed_curve(STRETCHES, seen.curve, "the library's step", kind="points"),
-                kit.predicted_curve(STRETCHES, radii, "formula"),
-                kit.rival_curve([np.sqrt(2), np.sqrt(2)], [0.7, 1.5], "√2"),
-                ylim=(0.8, 1.4),
-            ),
-            kit.panel(
-                "The best step and friction",
-                "condition number κ",
-                "1 − radius",
-                kit.observed_curve(kappas, 1 - best, "searched", kind="points"),
-                kit.predicted_curve(wide, 2 / (np.sqrt(wide) + 1), "heavy ball, 2/(√κ + 1)"),
-                kit.rival_curve(wide, 1 / np.sqrt(wide), "Nesterov, 1/√κ"),
-                kit.rival_curve(wide, 2 / (wide + 1), "no momentum, 2/(κ + 1)"),
-                log="xy",
-            ),
+            log="xy",
+        )
+        yield kit.panel(
+            f"Radius of a step, κ = {kappas[1]:g}, γ = 2√λ_min",
+            "h√λ_max",
+            "spectral radius",
+            kit.observed_curve(STRETCHES, seen.curve, "the library's step", kind="points"),
+            kit.predicted_curve(STRETCHES, radii, "formula"),
+            kit.rival_curve([np.sqrt(2), np.sqrt(2)], [0.7, 1.5], "√2"),
+            ylim=(0.8, 1.4),
+        )
+        yield kit.panel(
+            "The best step and friction",
+            "condition number κ",
+            "1 − radius",
+            kit.observed_curve(kappas, 1 - best, "searched", kind="points"),
+            kit.predicted_curve(wide, 2 / (np.sqrt(wide) + 1), "heavy ball, 2/(√κ + 1)"),
+            kit.rival_curve(wide, 1 / np.sqrt(wide), "Nesterov, 1/√κ"),
+            kit.rival_curve(wide, 2 / (wide + 1), "no momentum, 2/(κ + 1)"),
+            log="xy",
         )
 
     def course_panel(self, seen: xarray.Dataset) -> kit.Panel:

@@ -8,7 +8,6 @@ Gibbs's law is approached in Wasserstein distance at the same rate. How that dep
 affair: wells of their own have the gap of one, and wells that are tied together one that falls exponentially.
 """
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import jax
@@ -246,7 +245,7 @@ class LangevinGibbs(kit.Claim[Setting]):
         """Return the steps at which the walkers in the double well are read."""
         return np.unique(np.round(np.linspace(2.0, LEFT, READINGS) / self.step).astype(int))
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {
             "multiple": self.multiples,
             "direction": tuple(range(1, breast_cancer().x.shape[1] + 1)),
@@ -267,7 +266,7 @@ class LangevinGibbs(kit.Claim[Setting]):
         check_sizes("steps", self.steps, 3)
         check_sizes("plane-steps", self.plane_steps, 3)
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         data = breast_cancer()
         x = np.asarray(data.x, float)
         y = np.asarray(data.y, float).ravel()
@@ -278,32 +277,30 @@ class LangevinGibbs(kit.Claim[Setting]):
         start = best + noise / np.sqrt(self.posterior_beta * curvatures) @ directions.T
         return Setting(curvatures, directions, best, start)
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
-        return [
-            kit.assume(
-                "largest ελ_max",
-                max(self.multiples),
-                "<",
-                2,
-                "beyond the walk has no stationary law; choose smaller --multiples",
-            ),
-            kit.assume(
-                "largest ε in the double well",
-                max(*self.steps, self.step),
-                "<=",
-                0.25,
-                "the walk runs away from where a step overshoots; choose smaller --steps",
-            ),
-            kit.assume(
-                "largest β on the rugged parabola",
-                max(self.rugged_betas),
-                ">=",
-                COLD,
-                "the excess is expanded in 1/β; raise --rugged-betas",
-            ),
-        ]
+    def hypotheses(self, setting):
+        yield kit.assume(
+            "largest ελ_max",
+            max(self.multiples),
+            "<",
+            2,
+            "beyond the walk has no stationary law; choose smaller --multiples",
+        )
+        yield kit.assume(
+            "largest ε in the double well",
+            max(*self.steps, self.step),
+            "<=",
+            0.25,
+            "the walk runs away from where a step overshoots; choose smaller --steps",
+        )
+        yield kit.assume(
+            "largest β on the rugged parabola",
+            max(self.rugged_betas),
+            ">=",
+            COLD,
+            "the excess is expanded in 1/β; raise --rugged-betas",
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         theory = [line_expansion(beta) for beta in self.betas]
         shifts = [line_shift(beta) for beta in self.betas]
         plane = plane_expansion()
@@ -311,10 +308,7 @@ class LangevinGibbs(kit.Claim[Setting]):
         betas = np.array(self.rugged_betas)
         fractions = self.fractions(setting)
         return kit.law(
-            variance=(
-                "multiple direction",
-                self.over_time(fractions, 1 / (1 - fractions / 2)),
-            ),
+            variance=("multiple direction", self.over_time(fractions, 1 / (1 - fractions / 2))),
             gibbs=("beta moment", [expansion.gibbs for expansion in theory]),
             bias=("beta moment", [expansion.bias for expansion in theory]),
             logs=("beta place", [expansion.logs for expansion in shifts]),
@@ -351,7 +345,7 @@ class LangevinGibbs(kit.Claim[Setting]):
         times = np.arange(self.burn + 1, 2 * self.burn + 1)[:, None, None]
         return (end + (1 - end) * (1 - fractions) ** (2 * times)).mean(0)
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         for_posterior, for_crowd = jax.random.split(key)
         lines = [[line_law(step, beta) for step in self.steps] for beta in self.betas]
         variances = kit.compiled(self.posterior)(for_posterior, *setting)
@@ -467,33 +461,29 @@ class LangevinGibbs(kit.Claim[Setting]):
         """Return the limit as ε → 0 of distances on the parabola."""
         return extrapolate(np.asarray(values), self.steps, ORDERS)
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         moments = self.limit(observed["moments"])
         rates = self.limit(observed["rates"])
         plane = extrapolate(observed["plane"], self.plane_steps, ORDERS)
         relative = lambda limit: Extrapolation(1.0, limit.error / limit.value, np.nan)
-        return [
-            kit.assume(
-                "mass at the ends of the grids",
-                float(observed["ends"].max()),
-                "<",
-                1e-9,
-                "the walk is thrown off; choose smaller --steps",
-            ),
-            *kit.converged("moments on the line", relative(moments), GIBBS),
-            *kit.converged("rates on the line", relative(rates), GAP),
-            *kit.converged("moments in the plane", relative(plane), PLANE),
-            *kit.converged(
-                "distances on the parabola",
-                relative(self.distance(observed["distances"])),
-                TRANSPORT,
-            ),
-            *kit.converged(
-                "late rates of distances", relative(self.limit(observed["late_rates"])), TRANSPORT
-            ),
-        ]
+        yield kit.assume(
+            "mass at the ends of the grids",
+            float(observed["ends"].max()),
+            "<",
+            1e-9,
+            "the walk is thrown off; choose smaller --steps",
+        )
+        yield from kit.converged("moments on the line", relative(moments), GIBBS)
+        yield from kit.converged("rates on the line", relative(rates), GAP)
+        yield from kit.converged("moments in the plane", relative(plane), PLANE)
+        yield from kit.converged(
+            "distances on the parabola", relative(self.distance(observed["distances"])), TRANSPORT
+        )
+        yield from kit.converged(
+            "late rates of distances", relative(self.limit(observed["late_rates"])), TRANSPORT
+        )
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return limits as ε → 0, and what walkers come to."""
         biases = (seen.moments - law.gibbs).transpose(*seen.moments.dims) / seen.step
         shifts = (seen.logs - law.logs).transpose(*seen.logs.dims) / seen.step
@@ -516,13 +506,11 @@ class LangevinGibbs(kit.Claim[Setting]):
             "crowd_square": seen.square.isel(reading=time >= LEFT / 2).mean("reading"),
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            *self.exact_checks(law, seen),
-            *self.transport_checks(law, seen),
-            *self.rugged_checks(law, seen),
-            *self.walkers_checks(law, seen),
-        ]
+    def judge(self, law, seen):
+        yield from self.exact_checks(law, seen)
+        yield from self.transport_checks(law, seen)
+        yield from self.rugged_checks(law, seen)
+        yield from self.walkers_checks(law, seen)
 
     def exact_checks(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
         """Return the checks of exact laws of the walk."""
@@ -592,11 +580,7 @@ class LangevinGibbs(kit.Claim[Setting]):
                 label="double well: late rate of W₂ as ε → 0, against the spectral gap",
             ),
             kit.follows(
-                "wells",
-                law.wells,
-                seen.wells,
-                WELLS,
-                label="spectral gap of several wells",
+                "wells", law.wells, seen.wells, WELLS, label="spectral gap of several wells"
             ),
         ]
 
@@ -653,38 +637,33 @@ class LangevinGibbs(kit.Claim[Setting]):
             ),
         ]
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         crowd_colder = line_law(self.step, 2 * self.beta)
         hop = kramers(well, -1.0, 0.0, self.beta)
         hops = 2 / hop.prefactor * np.exp(-hop.barrier * np.array([*self.betas, self.beta]))
-        return [
-            *self.rivals_of_bias(setting, law),
-            kit.rival(
-                "half_the_noise",
-                "the 2 of √(2ε/β) is easily lost",
-                label="noise of variance ε/β samples exp(−βf)",
-                variance=law.variance / 2,
-                gibbs=("beta moment", [line_expansion(2 * beta).gibbs for beta in self.betas]),
-                gap=("beta", [_gap(2 * beta) for beta in self.betas]),
-                crowd_rate=crowd_colder.rate,
-                crowd_square=crowd_colder.moments[0],
-            ),
-            kit.rival(
-                "kramers_rate",
-                "the gap is the rate of hops over the barrier as β → ∞",
-                label="Kramers' rate in place of the gap",
-                gap=("beta", hops[:-1]),
-                crowd_rate=hops[-1],
-            ),
-            kit.rival(
-                "second_order",
-                "so it is for schemes that average two successive noises",
-                label="the bias is of order ε²",
-                order=law.order**2,
-            ),
-            *self.rivals_of_excess(law),
-            *self.rivals_of_transport(law),
-        ]
+        yield from self.rivals_of_bias(setting, law)
+        yield kit.rival(
+            "noise of variance ε/β samples exp(−βf)",
+            "the 2 of √(2ε/β) is easily lost",
+            variance=law.variance / 2,
+            gibbs=("beta moment", [line_expansion(2 * beta).gibbs for beta in self.betas]),
+            gap=("beta", [_gap(2 * beta) for beta in self.betas]),
+            crowd_rate=crowd_colder.rate,
+            crowd_square=crowd_colder.moments[0],
+        )
+        yield kit.rival(
+            "Kramers' rate in place of the gap",
+            "the gap is the rate of hops over the barrier as β → ∞",
+            gap=("beta", hops[:-1]),
+            crowd_rate=hops[-1],
+        )
+        yield kit.rival(
+            "the bias is of order ε²",
+            "so it is for schemes that average two successive noises",
+            order=law.order**2,
+        )
+        yield from self.rivals_of_excess(law)
+        yield from self.rivals_of_transport(law)
 
     def rivals_of_bias(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
         """Return wrong theories of what steps do to the law."""
@@ -695,9 +674,9 @@ class LangevinGibbs(kit.Claim[Setting]):
             doubled = 1 / (1 - fractions)
         return [
             kit.rival(
-                "unbiased",
+                "the walk samples exp(−βf) at any step size",
                 "it is the law that the steps were made for",
-                label="the walk samples exp(−βf) at any step size",
+                id="unbiased",
                 variance=1.0,
                 bias=1e-12,
                 log_shift=0.0,
@@ -705,9 +684,8 @@ class LangevinGibbs(kit.Claim[Setting]):
                 crowd_square=crowd.gibbs[0],
             ),
             kit.rival(
-                "twice_the_bias",
+                "1/(1 − ελ), twice the bias",
                 "1 − ελ is the factor of a step",
-                label="1/(1 − ελ), twice the bias",
                 variance=("multiple direction", self.over_time(fractions, doubled)),
                 bias=2 * law.bias,
                 log_shift=2 * law.log_shift,
@@ -715,9 +693,8 @@ class LangevinGibbs(kit.Claim[Setting]):
                 crowd_square=crowd.gibbs[0] + 2 * self.step * crowd.bias[0],
             ),
             kit.rival(
-                "gradients_alone",
+                "log density off by εβ|∇f|²/4, without Δf",
                 "it is the same on parabolas, where Δf is constant",
-                label="log density off by εβ|∇f|²/4, without Δf",
                 bias=("beta moment", [line_expansion(beta).slopes_only for beta in self.betas]),
                 log_shift=("beta place", [shift.slopes_only for shift in shifts]),
                 plane_bias=("observable", plane_expansion().slopes_only),
@@ -729,15 +706,11 @@ class LangevinGibbs(kit.Claim[Setting]):
         betas = law.rugged
         return [
             kit.rival(
-                "talk_excess",
-                "as the talk says",
-                label="E f − f* is (d/β) log(β/d)",
-                excess=np.log(betas) / betas,
+                "E f − f* is (d/β) log(β/d)", "as the talk says", excess=np.log(betas) / betas
             ),
             kit.rival(
-                "equipartition",
+                "E f − f* is d/2β",
                 "it is the leading order for large β",
-                label="E f − f* is d/2β",
                 excess=1 / (2 * betas),
                 excess_bound=1 / (2 * betas),
             ),
@@ -750,92 +723,74 @@ class LangevinGibbs(kit.Claim[Setting]):
         independent, tied = law.wells.values
         return [
             kit.rival(
-                "entropy_rate",
+                "W₂ falls like e^(−2mt)",
                 "the relative entropy falls at twice the rate",
-                label="W₂ falls like e^(−2mt)",
                 distance=law.distance * np.exp(-SLOPE * law.since),
             ),
             kit.rival(
-                "half_entropy",
+                "√(KL/2βm) in place of √(2KL/βm)",
                 "Pinsker's inequality has KL/2",
-                label="√(KL/2βm) in place of √(2KL/βm)",
                 distance=law.distance / 2,
             ),
             kit.rival(
-                "generically_exponential",
+                "gaps fall exponentially with the dimension in any case",
                 "as the talk says",
-                label="gaps fall exponentially with the dimension in any case",
                 wells=(dims, np.array([exponential, tied])),
             ),
             kit.rival(
-                "any_product",
+                "gaps never depend on the dimension",
                 "the constant of a product is that of one factor",
-                label="gaps never depend on the dimension",
                 wells=(dims, np.array([independent, independent])),
             ),
             kit.rival(
-                "rigid",
+                "tied wells have one well's gap at dβ",
                 "all move as one",
-                label="tied wells have one well's gap at dβ",
                 wells=(dims, np.array([independent, exponential])),
             ),
         ]
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         turned = lambda array: array.roll(beta=1, roll_coords=False)
         exchanged = [OBSERVABLES.index(name) for name in ("y²", "x²", "x²y²")]
-        return [
-            kit.control(
-                "other_temperature",
-                "β sets the law, its shift and the gap",
-                label="walks at another β",
-                moments=turned(seen.moments),
-                logs=turned(seen.logs),
-                rates=turned(seen.rates),
-                late_rates=turned(seen.late_rates),
-            ),
-            kit.control(
-                "turned_plane",
-                "x and y are not alike",
-                label="the potential in the plane with x and y exchanged",
-                plane=(seen.plane.dims, seen.plane.values[:, exchanged]),
-            ),
-            kit.control(
-                "no_steps",
-                "they have Gibbs's law",
-                label="walkers on the real data where they start",
-                variance=seen.start_variance,
-            ),
-            kit.control(
-                "cold_crowd",
-                "they hop less and stay closer to a minimum",
-                label="walkers in the double well at twice β",
-                position=seen.cold_position,
-                square=seen.cold_square,
-            ),
-            kit.control(
-                "smooth",
-                "its excess is d/2β",
-                label="the parabola without its ripples",
-                excess=seen.smooth_excess,
-            ),
-            kit.control(
-                "narrow_start",
-                "of all starts of this entropy a shift is the farthest",
-                label="a narrower start on the parabola, of the same relative entropy",
-                distances=seen.narrow_distances,
-            ),
-            kit.control(
-                "looser_springs",
-                "the wells of the first set have springs, and those of the second hang together less",
-                label="a tenth of the spring for none, and half of it",
-                wells=seen.looser_wells,
-            ),
-        ]
+        yield kit.control(
+            "walks at another β",
+            "β sets the law, its shift and the gap",
+            moments=turned(seen.moments),
+            logs=turned(seen.logs),
+            rates=turned(seen.rates),
+            late_rates=turned(seen.late_rates),
+        )
+        yield kit.control(
+            "the potential in the plane with x and y exchanged",
+            "x and y are not alike",
+            plane=(seen.plane.dims, seen.plane.values[:, exchanged]),
+        )
+        yield kit.control(
+            "walkers on the real data where they start",
+            "they have Gibbs's law",
+            variance=seen.start_variance,
+        )
+        yield kit.control(
+            "walkers in the double well at twice β",
+            "they hop less and stay closer to a minimum",
+            position=seen.cold_position,
+            square=seen.cold_square,
+        )
+        yield kit.control(
+            "the parabola without its ripples", "its excess is d/2β", excess=seen.smooth_excess
+        )
+        yield kit.control(
+            "a narrower start on the parabola, of the same relative entropy",
+            "of all starts of this entropy a shift is the farthest",
+            distances=seen.narrow_distances,
+        )
+        yield kit.control(
+            "a tenth of the spring for none, and half of it",
+            "the wells of the first set have springs, and those of the second hang together less",
+            wells=seen.looser_wells,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         middle = {"beta": len(self.betas) // 2, "moment": 0}
         steps = np.append(self.steps, 0)
         gibbs_mean = float(law.gibbs.isel(middle))
@@ -845,37 +800,35 @@ class LangevinGibbs(kit.Claim[Setting]):
         decay = start * np.exp(-float(law.crowd_rate) * (time - time[0]))
         hops = np.sqrt(2) / np.pi * np.exp(-self.beta / 4)
         betas = np.array(self.rugged_betas)
-        return (
-            self.posterior_panel(seen),
-            kit.panel(
-                f"Double well, β = {self.betas[middle['beta']]:g}: bias of order ε",
-                "ε",
-                "E x²",
-                kit.observed_curve(
-                    self.steps, seen.moments.isel(middle), "exact law of the walk", kind="points"
-                ),
-                kit.predicted_curve(steps, gibbs_mean + steps * bias, "Gibbs + ε Cov"),
-                kit.rival_curve(steps, gibbs_mean + 0 * steps, "Gibbs"),
+        yield self.posterior_panel(seen)
+        yield kit.panel(
+            f"Double well, β = {self.betas[middle['beta']]:g}: bias of order ε",
+            "ε",
+            "E x²",
+            kit.observed_curve(
+                self.steps, seen.moments.isel(middle), "exact law of the walk", kind="points"
             ),
-            kit.panel(
-                "Walkers forget their start at the gap",
-                "time",
-                "E x(t)",
-                kit.observed_curve(time, seen.position, "walkers"),
-                kit.predicted_curve(time, decay, "rate of the chain"),
-                kit.rival_curve(time, start * np.exp(-hops * (time - time[0])), "Kramers' rate"),
-                log="y",
-            ),
-            kit.panel(
-                "Rugged parabola: E f − f*",
-                "β",
-                "excess",
-                kit.observed_curve(betas, seen.excess, "under exp(−βf)", kind="points"),
-                kit.predicted_curve(betas, law.excess_bound, "bound"),
-                kit.predicted_curve(betas, law.excess, "d/2β + a/β²", shade=1.0),
-                kit.rival_curve(betas, np.log(betas) / betas, "(d/β) log(β/d)"),
-                log="xy",
-            ),
+            kit.predicted_curve(steps, gibbs_mean + steps * bias, "Gibbs + ε Cov"),
+            kit.rival_curve(steps, gibbs_mean + 0 * steps, "Gibbs"),
+        )
+        yield kit.panel(
+            "Walkers forget their start at the gap",
+            "time",
+            "E x(t)",
+            kit.observed_curve(time, seen.position, "walkers"),
+            kit.predicted_curve(time, decay, "rate of the chain"),
+            kit.rival_curve(time, start * np.exp(-hops * (time - time[0])), "Kramers' rate"),
+            log="y",
+        )
+        yield kit.panel(
+            "Rugged parabola: E f − f*",
+            "β",
+            "excess",
+            kit.observed_curve(betas, seen.excess, "under exp(−βf)", kind="points"),
+            kit.predicted_curve(betas, law.excess_bound, "bound"),
+            kit.predicted_curve(betas, law.excess, "d/2β + a/β²", shade=1.0),
+            kit.rival_curve(betas, np.log(betas) / betas, "(d/β) log(β/d)"),
+            log="xy",
         )
 
     def posterior_panel(self, seen: xarray.Dataset) -> kit.Panel:

@@ -6,7 +6,6 @@ off; at lower ones by a constant times the temperature, which is known on the li
 every temperature, and beside fast directions it holds with an effective potential.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -191,7 +190,7 @@ class LangevinMetastability(kit.Claim[None]):
         """Return the step sizes of the chains whose limit is the diffusion."""
         return self.step / 2.0 ** np.arange(HALVED)
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {
             "beta": self.betas,
             "ratio": self.ratios,
@@ -212,40 +211,38 @@ class LangevinMetastability(kit.Claim[None]):
                 f"{self.risk:g} leaves a ball of the size of the stationary law, got {self.horizon:g}"
             )
 
-    def hypotheses(self, setting: None) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         fastest = max(self.stiffness * max(ratio, 1 / ratio) ** 0.5 for ratio in self.ratios)
-        return [
-            kit.assume(
-                "smallest barrier βΔf of the limits",
-                min(self.large_betas) * BARRIER,
-                ">=",
-                4,
-                "the formula is for high barriers; choose larger --large-betas",
-            ),
-            kit.assume(
-                "stiffness where the effective potential is judged",
-                FASTER * self.stiffness,
-                ">=",
-                STIFF,
-                "the effective potential is for fast second directions; choose a larger --stiffness",
-            ),
-            kit.assume(
-                "largest ε of walkers",
-                max(self.step, self.plane_step),
-                "<=",
-                0.25,
-                "the walk runs away from where a step overshoots; choose a smaller --step",
-            ),
-            kit.assume(
-                "largest εκ in the plane",
-                self.plane_step * fastest,
-                "<=",
-                0.4,
-                "steps overshoot across; choose a smaller --plane-step",
-            ),
-        ]
+        yield kit.assume(
+            "smallest barrier βΔf of the limits",
+            min(self.large_betas) * BARRIER,
+            ">=",
+            4,
+            "the formula is for high barriers; choose larger --large-betas",
+        )
+        yield kit.assume(
+            "stiffness where the effective potential is judged",
+            FASTER * self.stiffness,
+            ">=",
+            STIFF,
+            "the effective potential is for fast second directions; choose a larger --stiffness",
+        )
+        yield kit.assume(
+            "largest ε of walkers",
+            max(self.step, self.plane_step),
+            "<=",
+            0.25,
+            "the walk runs away from where a step overshoots; choose a smaller --step",
+        )
+        yield kit.assume(
+            "largest εκ in the plane",
+            self.plane_step * fastest,
+            "<=",
+            0.4,
+            "steps overshoot across; choose a smaller --plane-step",
+        )
 
-    def predict(self, setting: None) -> kit.Prediction:
+    def predict(self, setting):
         chains = [chain_times(self.step, beta) for beta in self.betas]
         means = np.array([chain.mean for chain in chains])
         line = kramers(well, START, 0.0, 1.0)
@@ -279,7 +276,7 @@ class LangevinMetastability(kit.Claim[None]):
         root: Any = brentq(excess, np.sqrt(dimension) + INSIDE, 60.0)
         return float(root)
 
-    def observe(self, setting: None, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         (line, line_left), (plane, plane_left) = kit.compiled(self.walks)(key)
         chains = [[chain_times(step, beta).mean for step in self.finer] for beta in self.betas]
         cold = chain_times(self.step, COLD)
@@ -362,26 +359,24 @@ class LangevinMetastability(kit.Claim[None]):
         large = np.array(self.large_betas)
         return extrapolate((times / np.exp(barrier * large)).T, 1 / large, ORDERS)
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         relative = lambda limit: Extrapolation(1.0, limit.error / limit.value, limit.ratio)
         line = kramers(well, START, 0.0, 1.0)
         on_line = self.line_limit(observed["line_exact"], line.prefactor, line.barrier)
         in_plane = relative(self.plane_limit(observed["plane_exact"], line.barrier))
         diffusion = relative(self.diffusion(observed["chains"]))
-        return [
-            kit.assume(
-                "share of walkers that left",
-                float(observed["left"]),
-                "==",
-                1,
-                "others are counted with the cap; lower the largest β",
-            ),
-            *kit.converged("the limit β → ∞ on the line", on_line, LIMIT),
-            *kit.converged("the limit β → ∞ in the plane", in_plane, LIMIT),
-            *kit.converged("the limit ε → 0 of chains", diffusion, DIFFUSION),
-        ]
+        yield kit.assume(
+            "share of walkers that left",
+            float(observed["left"]),
+            "==",
+            1,
+            "others are counted with the cap; lower the largest β",
+        )
+        yield from kit.converged("the limit β → ∞ on the line", on_line, LIMIT)
+        yield from kit.converged("the limit β → ∞ in the plane", in_plane, LIMIT)
+        yield from kit.converged("the limit ε → 0 of chains", diffusion, DIFFUSION)
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return means and variations of groups of walkers, limits, and chances to leave balls."""
         means = seen.times.mean("walker")
         line = self.line_limit(seen.line_exact.values, float(law.prefactor), float(law.barrier))
@@ -401,18 +396,16 @@ class LangevinMetastability(kit.Claim[None]):
             "stay": law.stay_radius.copy(data=np.exp(stays)),
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            *self.judge_line(law, seen),
-            *self.judge_plane(law, seen),
-            kit.at_most(
-                "stay",
-                self.risk,
-                seen.stay,
-                over="dimension",
-                label="chance to leave the ball at the temperature that theory allows",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield from self.judge_line(law, seen)
+        yield from self.judge_plane(law, seen)
+        yield kit.at_most(
+            "stay",
+            self.risk,
+            seen.stay,
+            over="dimension",
+            label="chance to leave the ball at the temperature that theory allows",
+        )
 
     def judge_line(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
         """Compare times on the line: of walkers, of chains, and in their limits."""
@@ -489,18 +482,15 @@ class LangevinMetastability(kit.Claim[None]):
             ),
         ]
 
-    def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         d = np.array(self.dimensions)
-        return [
-            *self.rivals_of_line(law),
-            *self.rivals_of_plane(law),
-            kit.rival(
-                "talk_stays",
-                "as the talk says",
-                label="β = (d/ε²)(1 + log(T/δ))",
-                stay_radius=("dimension", np.sqrt(d * (1 + np.log(self.horizon / self.risk)))),
-            ),
-        ]
+        yield from self.rivals_of_line(law)
+        yield from self.rivals_of_plane(law)
+        yield kit.rival(
+            "β = (d/ε²)(1 + log(T/δ))",
+            "as the talk says",
+            stay_radius=("dimension", np.sqrt(d * (1 + np.log(self.horizon / self.risk)))),
+        )
 
     def rivals_of_line(self, law: xarray.Dataset) -> list[kit.Rival]:
         """Return wrong theories of times on the line."""
@@ -508,39 +498,35 @@ class LangevinMetastability(kit.Claim[None]):
         colder = np.array([chain_times(self.step, 2 * beta).mean for beta in self.betas])
         return [
             kit.rival(
-                "formula_at_every_beta",
+                "Kramers' formula at every β, slope ¼",
                 "it is what the theorem prints",
-                label="Kramers' formula at every β, slope ¼",
+                id="formula_at_every_beta",
                 line_mean=formula,
                 integral=formula,
                 slope=self.slope(formula.values),
                 correction=0.0,
             ),
             kit.rival(
-                "saddle_alone",
+                "c = ¾ in place of 3/2",
                 "fluctuations of the barrier, those of the well forgotten",
-                label="c = ¾ in place of 3/2",
                 correction=0.75,
             ),
             kit.rival(
-                "half_the_noise",
+                "barrier 2Δf, for noise of variance 1/β",
                 "the 2 of 2/β is easily lost",
-                label="barrier 2Δf, for noise of variance 1/β",
                 line_mean=("beta", colder),
                 slope=self.slope(colder),
                 integral=("beta", [line_time(2 * beta) for beta in self.betas]),
                 barrier=2 * law.barrier,
             ),
             kit.rival(
-                "exponential_at_once",
+                "exponential times at every β",
                 "the talk, which puts it under large deviations, names no temperature",
-                label="exponential times at every β",
                 line_variation=1.0,
             ),
             kit.rival(
-                "exponential_as_at_8",
+                "the standard deviation over mean of β = 8, 0.93",
                 "the law would stop changing at temperatures that walkers can have",
-                label="the standard deviation over mean of β = 8, 0.93",
                 exponential=chain_times(self.step, 8.0).variation,
             ),
         ]
@@ -552,70 +538,56 @@ class LangevinMetastability(kit.Claim[None]):
         at_saddle = self.stiffness * ratios**0.5
         return [
             kit.rival(
-                "no_transverse_factor",
+                "the time of the line in the plane",
                 "the barrier and the path are the same",
-                label="the time of the line in the plane",
                 plane_prefactor=float(law.prefactor),
                 plane_mean=chain_times(self.plane_step, self.plane_beta).mean,
                 effective=line_time(EFFECTIVE),
             ),
             kit.rival(
-                "inverted",
+                "the ratio of stiffnesses inverted",
                 "a wide saddle has more room",
-                label="the ratio of stiffnesses inverted",
                 plane_prefactor=float(law.prefactor) * np.sqrt(at_minimum / at_saddle),
                 plane_mean=("ratio", law.plane_mean.values[::-1]),
                 effective=("ratio", law.effective.values[::-1]),
             ),
             kit.rival(
-                "far_stiffness",
+                "stiffness far away in place of that at the minimum",
                 "the ratio of the two stiffnesses that one wrote down",
-                label="stiffness far away in place of that at the minimum",
                 plane_prefactor=float(law.prefactor) * np.sqrt(ratios),
             ),
         ]
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         turned = lambda array: (array.dims, array.values[::-1])
-        return [
-            kit.control(
-                "from_the_saddle",
-                "half of these walkers leave at once",
-                label="walkers that start at the saddle",
-                cold_variation=seen.saddle_variation,
-            ),
-            kit.control(
-                "other_temperature",
-                "β sets how long they stay",
-                label="walkers and chains with the order of the β reversed",
-                times=turned(seen.times),
-                chains=turned(seen.chains),
-            ),
-            kit.control(
-                "two_in_a_row",
-                "a sum of two exponential times is not exponential",
-                label="walkers that leave two such basins, one after the other",
-                times=seen.times + seen.times.roll(walker=1, roll_coords=False),
-            ),
-            kit.control(
-                "other_ratio",
-                "the saddle is wide where it was narrow",
-                label="stiffnesses exchanged",
-                plane_times=turned(seen.plane_times),
-                plane_exact=turned(seen.plane_exact),
-                stiffer=turned(seen.stiffer),
-            ),
-            kit.control(
-                "to_the_saddle",
-                "from there half turn back",
-                label="the time to the saddle",
-                line_exact=seen.line_to_saddle,
-            ),
-        ]
+        yield kit.control(
+            "walkers that start at the saddle",
+            "half of these walkers leave at once",
+            cold_variation=seen.saddle_variation,
+        )
+        yield kit.control(
+            "walkers and chains with the order of the β reversed",
+            "β sets how long they stay",
+            times=turned(seen.times),
+            chains=turned(seen.chains),
+        )
+        yield kit.control(
+            "walkers that leave two such basins, one after the other",
+            "a sum of two exponential times is not exponential",
+            times=seen.times + seen.times.roll(walker=1, roll_coords=False),
+        )
+        yield kit.control(
+            "stiffnesses exchanged",
+            "the saddle is wide where it was narrow",
+            plane_times=turned(seen.plane_times),
+            plane_exact=turned(seen.plane_exact),
+            stiffer=turned(seen.stiffer),
+        )
+        yield kit.control(
+            "the time to the saddle", "from there half turn back", line_exact=seen.line_to_saddle
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         survival = []
         shares = np.logspace(0, -3, 80)
         for i in (0, len(self.betas) - 1):
@@ -627,34 +599,29 @@ class LangevinMetastability(kit.Claim[None]):
         betas = np.array(self.betas)
         line = np.linspace(betas[0], betas[-1], 40)
         formula = float(law.prefactor) * np.exp(float(law.barrier) * line)
-        return (
-            kit.panel(
-                "Exit times become exponential",
-                "time over its mean",
-                "share still in the basin",
-                *survival,
-                kit.predicted_curve(ages, np.exp(-ages), "limit"),
-                log="y",
-                ylim=(1e-3, 1.2),
-            ),
-            kit.panel(
-                "Mean exit time on the line",
-                "β",
-                "time",
-                kit.observed_curve(betas, seen.line_mean.mean("seed"), "walkers", kind="points"),
-                kit.predicted_curve(line, [line_time(beta) for beta in line], "exact integral"),
-                kit.rival_curve(line, formula, "Kramers' formula"),
-                kit.rival_curve(
-                    betas,
-                    float(law.prefactor) * np.exp(2 * BARRIER * betas),
-                    "barrier 2Δf",
-                    shade=1.0,
-                ),
-                log="y",
-            ),
-            self.limit_panel(law, seen),
-            self.ball_panel(law, seen),
+        yield kit.panel(
+            "Exit times become exponential",
+            "time over its mean",
+            "share still in the basin",
+            *survival,
+            kit.predicted_curve(ages, np.exp(-ages), "limit"),
+            log="y",
+            ylim=(1e-3, 1.2),
         )
+        yield kit.panel(
+            "Mean exit time on the line",
+            "β",
+            "time",
+            kit.observed_curve(betas, seen.line_mean.mean("seed"), "walkers", kind="points"),
+            kit.predicted_curve(line, [line_time(beta) for beta in line], "exact integral"),
+            kit.rival_curve(line, formula, "Kramers' formula"),
+            kit.rival_curve(
+                betas, float(law.prefactor) * np.exp(2 * BARRIER * betas), "barrier 2Δf", shade=1.0
+            ),
+            log="y",
+        )
+        yield self.limit_panel(law, seen)
+        yield self.ball_panel(law, seen)
 
     def limit_panel(self, law: xarray.Dataset, seen: xarray.Dataset) -> kit.Panel:
         """Return exact times over the formula against 1/β."""

@@ -1,6 +1,5 @@
 """Exact mean exit times of a double well, on the line and beside a second direction, and of a ball."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
@@ -15,12 +14,7 @@ from scipy.special import gamma
 from steepest import kit
 from steepest.claims.noise._double_well import DEPTH, reach, well
 from steepest.kit.points import Arrays, equal
-from steepest.noise import (
-    exit_moments,
-    kramers,
-    passage_time,
-    transfer_matrix,
-)
+from steepest.noise import exit_moments, kramers, passage_time, transfer_matrix
 
 START = -1.0  # the minimum that is left
 TARGET = 1.0  # the minimum behind the barrier, which is at zero
@@ -314,31 +308,29 @@ class LangevinMetastabilityPoint(kit.Point):
         "of two (β = 8) it may be half of the time, and is right to a tenth only from β = 15 to 60 on.",
     )
 
-    def hypotheses(self, setting: Any) -> list[kit.Hypothesis]:
-        return [
-            kit.assume(
-                "β",
-                float(self.plane_beta),
-                "<=",
-                PRECISE,
-                "elimination by columns subtracts, and loses e^(β/4) of its precision; choose a smaller --plane-beta",
-            )
-        ]
+    def hypotheses(self, setting):
+        yield kit.assume(
+            "β",
+            float(self.plane_beta),
+            "<=",
+            PRECISE,
+            "elimination by columns subtracts, and loses e^(β/4) of its precision; choose a smaller --plane-beta",
+        )
 
-    def predict(self, setting: Any) -> kit.Prediction:
+    def predict(self, setting):
         prefactor, barrier = plane_formula(float(self.ratios), float(self.stiffness))
         return kit.Prediction(time=prefactor * np.exp(self.plane_beta * barrier))
 
-    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         return {"time": plane_time_by_columns(self.plane_beta, self.ratios, self.stiffness)}
 
-    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
-        return [kit.assume("mean exit time", float(observed["time"]), ">", 0, "choose a smaller β")]
+    def run_conditions(self, observed):
+        yield kit.assume("mean exit time", float(observed["time"]), ">", 0, "choose a smaller β")
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
+    def judge(self, predicted, observed):
         share = float(observed["time"]) / float(predicted["time"])
         # a tenth of it for the next order in 1/β
-        return [equal("over_formula", 1.0, share, 0.1, label="exit time over Kramers'")]
+        yield equal("over_formula", 1.0, share, 0.1, label="exit time over Kramers'")
 
     def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         flat = np.sqrt(2) * np.pi * np.exp(self.plane_beta * BARRIER)

@@ -5,14 +5,13 @@ noise on the labels it is. With a network's own residuals the traces fit, and th
 with labels that the network draws C is the mean Hessian, at any weights: it is the Fisher information.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-import xarray
 from jax.flatten_util import ravel_pytree
 
 from steepest import kit
@@ -142,27 +141,25 @@ class NoiseAndCurvature(kit.Claim[Setting]):
         """Number of the network's parameters."""
         return (self.inputs + 1) * self.width + (self.width + 1) * CLASSES
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {"point": POINTS, "labels": LABELS}
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         data = digits(n=self.examples)
         x = np.asarray(data.x) - np.asarray(data.x).mean(0)
         axes = np.linalg.svd(x, full_matrices=False)[2][: self.inputs]
         return Setting(x @ axes.T, np.asarray(data.y), kit.keys(key, self.seeds))
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
-        return [
-            kit.assume(
-                "images a parameter",
-                self.examples / self.parameters,
-                ">",
-                1,
-                "C of fewer examples than parameters is not of full rank; raise --examples",
-            )
-        ]
+    def hypotheses(self, setting):
+        yield kit.assume(
+            "images a parameter",
+            self.examples / self.parameters,
+            ">",
+            1,
+            "C of fewer examples than parameters is not of full rank; raise --examples",
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         # a cosine below 0.85 is not finite data, which leave 0.98 of a true C = αH
         # the moment of D labels an image is its mean, the Hessian, and noise of size 1/√D, of which a cosine sees the
         # square
@@ -178,7 +175,7 @@ class NoiseAndCurvature(kit.Claim[Setting]):
             ratio=("point", np.ones(len(POINTS))),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         train = kit.compiled(self.trained)
         starts, ends = jax.tree.map(np.asarray, train(setting, kit.keys(key, self.seeds)))
@@ -291,190 +288,153 @@ class NoiseAndCurvature(kit.Claim[Setting]):
         jacobian = jax.vmap(jax.jacrev(output), (None, 0))(flat, jnp.asarray(setting.x))
         return hessian, jacobian, outputs(flat) - setting.y
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
-        return [
-            kit.assume(
-                "largest risk over that of a constant guess",
-                observed["risk"].max(),
-                "<",
-                0.5,
-                "it is not late in training; raise --steps or --lr",
-            )
-        ]
+    def run_conditions(self, observed):
+        yield kit.assume(
+            "largest risk over that of a constant guess",
+            observed["risk"].max(),
+            "<",
+            0.5,
+            "it is not late in training; raise --steps or --lr",
+        )
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "trace",
-                law.trace,
-                seen.trace,
-                0.2,  # residuals are neither white nor independent of the Jacobian
-                label="tr C/tr H in units of 2L/K",
-            ),
-            kit.follows(
-                "silent",
-                law.silent,
-                seen.silent,
-                1e-3,
-                absolute=True,
-                label="noise along the sum of the outputs, in units of 2L/K times its curvature",
-            ),
-            kit.at_least(
-                "sharp", law.sharp, seen.sharp, label="curvature of that direction over λ_max"
-            ),
-            kit.at_most("cosine", law.cosine, seen.cosine, label="cosine between C and H"),
-            kit.at_least(
-                "apart",
-                law.apart,
-                seen.cosine / seen.isotropic,
-                label="cosine between C and H over that of C and the identity",
-            ),
-            kit.at_least(
-                "white",
-                law.white,
-                seen.white,
-                label="cosine between C and H if residuals were white noise",
-            ),
-            kit.power(
-                "model_labels",
-                law.gap,
-                seen.gap,
-                0.25,  # six networks leave up to 0.2; the neighbouring powers are a half off
-                over="labels",
-                label="labels from the network: 1 − cosine between C and H against labels an image",
-            ),
-            kit.follows(
-                "model_trace",
-                law.ratio,
-                seen.ratio,
-                0.05,  # six networks leave up to 2 %, of 1000 images 3 %
-                label="labels from the network: tr C/tr H",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "trace",
+            law.trace,
+            seen.trace,
+            0.2,  # residuals are neither white nor independent of the Jacobian
+            label="tr C/tr H in units of 2L/K",
+        )
+        yield kit.follows(
+            "silent",
+            law.silent,
+            seen.silent,
+            1e-3,
+            absolute=True,
+            label="noise along the sum of the outputs, in units of 2L/K times its curvature",
+        )
+        yield kit.at_least(
+            "sharp", law.sharp, seen.sharp, label="curvature of that direction over λ_max"
+        )
+        yield kit.at_most("cosine", law.cosine, seen.cosine, label="cosine between C and H")
+        yield kit.at_least(
+            "apart",
+            law.apart,
+            seen.cosine / seen.isotropic,
+            label="cosine between C and H over that of C and the identity",
+        )
+        yield kit.at_least(
+            "white",
+            law.white,
+            seen.white,
+            label="cosine between C and H if residuals were white noise",
+        )
+        yield kit.power(
+            "model_labels",
+            law.gap,
+            seen.gap,
+            0.25,  # six networks leave up to 0.2; the neighbouring powers are a half off
+            over="labels",
+            label="labels from the network: 1 − cosine between C and H against labels an image",
+        )
+        yield kit.follows(
+            "model_trace",
+            law.ratio,
+            seen.ratio,
+            0.05,  # six networks leave up to 2 %, of 1000 images 3 %
+            label="labels from the network: tr C/tr H",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
-        return [
-            kit.rival(
-                "half",
-                "L is the mean square of the residuals",
-                label="tr C = (L/K) tr H",
-                trace=0.5,
-            ),
-            kit.rival(
-                "one_less",
-                "residuals add up to zero, so that K − 1 of them are free",
-                label="tr C = 2L/(K − 1) tr H",
-                accepted="the two differ by a ninth, less than the fifth that is judged",
-                trace=CLASSES / (CLASSES - 1),
-            ),
-            kit.rival(
-                "all_outputs",
-                "one residual moves all outputs",
-                label="tr C = 2L tr H",
-                trace=float(CLASSES),
-            ),
-            kit.rival(
-                "proportional",
-                "the lecture's C = αH",
-                label="every direction has the mean's α",
-                silent=1.0,
-            ),
-            kit.rival(
-                "free_labels",
-                "K probabilities add up to one, so that K − 1 are free",
-                label="labels from the network: tr C = K/(K − 1) tr H",
-                ratio=CLASSES / (CLASSES - 1),
-            ),
-            kit.rival(
-                "noise_of_means",
-                "means of D labels are 1/√D off",
-                label="1 − cosine falls like 1/√D",
-                gap=law.gap**0.5,
-            ),
-        ]
+    def rivals(self, setting, law):
+        yield kit.rival("tr C = (L/K) tr H", "L is the mean square of the residuals", trace=0.5)
+        yield kit.rival(
+            "tr C = 2L/(K − 1) tr H",
+            "residuals add up to zero, so that K − 1 of them are free",
+            accepted="the two differ by a ninth, less than the fifth that is judged",
+            trace=CLASSES / (CLASSES - 1),
+        )
+        yield kit.rival("tr C = 2L tr H", "one residual moves all outputs", trace=float(CLASSES))
+        yield kit.rival("every direction has the mean's α", "the lecture's C = αH", silent=1.0)
+        yield kit.rival(
+            "labels from the network: tr C = K/(K − 1) tr H",
+            "K probabilities add up to one, so that K − 1 are free",
+            ratio=CLASSES / (CLASSES - 1),
+        )
+        yield kit.rival(
+            "1 − cosine falls like 1/√D", "means of D labels are 1/√D off", gap=law.gap**0.5
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "before",
-                "outputs do not add up to one, and the Hessian is not JᵀJ",
-                label="networks before training",
-                trace=seen.early_trace,
-                silent=seen.early_silent,
-                sharp=seen.early_sharp,
-            ),
-            kit.control(
-                "aligned",
-                "residuals that know the Jacobian are not moved like others",
-                label="residuals along the outputs that their image moves most",
-                trace=seen.aligned,
-            ),
-            kit.control(
-                "white_residuals",
-                "fresh label noise has the Hessian's covariance",
-                label="white residuals in place of the network's own",
-                cosine=seen.white,
-                silent=seen.white_silent,
-            ),
-            kit.control(
-                "own_residuals",
-                "the network's residuals are not white",
-                label="its own residuals in place of white ones",
-                white=seen.cosine,
-            ),
-            kit.control(
-                "turned",
-                "H in unrelated directions",
-                label="H turned by a random rotation, in the mean",
-                cosine=seen.turned,
-            ),
-            kit.control(
-                "contrast",
-                "one output up and another down is not silent, and not every sum is sharp",
-                label="a difference of two outputs; the flattest sum",
-                silent=seen.contrast,
-                sharp=seen.flattest,
-            ),
-            kit.control(
-                "data_labels",
-                "they are no draws of the network's",
-                label="the data's labels under cross-entropy",
-                gap=seen.data_gap,
-                ratio=seen.data_ratio,
-            ),
-            kit.control(
-                "even_labels",
-                "all labels have the same chance, and not the network's",
-                label="labels at random under cross-entropy",
-                gap=seen.even_gap,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "networks before training",
+            "outputs do not add up to one, and the Hessian is not JᵀJ",
+            trace=seen.early_trace,
+            silent=seen.early_silent,
+            sharp=seen.early_sharp,
+        )
+        yield kit.control(
+            "residuals along the outputs that their image moves most",
+            "residuals that know the Jacobian are not moved like others",
+            id="aligned",
+            trace=seen.aligned,
+        )
+        yield kit.control(
+            "white residuals in place of the network's own",
+            "fresh label noise has the Hessian's covariance",
+            cosine=seen.white,
+            silent=seen.white_silent,
+        )
+        yield kit.control(
+            "its own residuals in place of white ones",
+            "the network's residuals are not white",
+            white=seen.cosine,
+        )
+        yield kit.control(
+            "H turned by a random rotation, in the mean",
+            "H in unrelated directions",
+            id="turned",
+            cosine=seen.turned,
+        )
+        yield kit.control(
+            "a difference of two outputs; the flattest sum",
+            "one output up and another down is not silent, and not every sum is sharp",
+            id="contrast",
+            silent=seen.contrast,
+            sharp=seen.flattest,
+        )
+        yield kit.control(
+            "the data's labels under cross-entropy",
+            "they are no draws of the network's",
+            gap=seen.data_gap,
+            ratio=seen.data_ratio,
+        )
+        yield kit.control(
+            "labels at random under cross-entropy",
+            "all labels have the same chance, and not the network's",
+            gap=seen.even_gap,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         places = np.arange(self.seeds)
         rank = np.arange(1, seen.sizes["direction"] + 1)
         networks = [
             kit.observed_curve(rank, row, "networks" if i == 0 else "", kind="points")
             for i, row in enumerate(seen.alphas.values)
         ]
-        return (
-            kit.panel(
-                "α in the sharpest directions of H",
-                "rank of the direction",
-                "vᵀCv / vᵀHv in units of 2L/K",
-                *networks,
-                kit.rival_curve(rank, np.ones(rank.size), "C = αH"),
-            ),
-            kit.panel(
-                "Cosines",
-                "network",
-                "cosine",
-                kit.observed_curve(places, seen.cosine, "C and H", kind="points"),
-                kit.predicted_curve(places, seen.white, "white residuals and H"),
-                kit.context_curve(places, seen.isotropic, "C and the identity"),
-                kit.rival_curve(places, seen.turned, "C and H turned"),
-                ylim=(0, 1.05),
-            ),
+        yield kit.panel(
+            "α in the sharpest directions of H",
+            "rank of the direction",
+            "vᵀCv / vᵀHv in units of 2L/K",
+            *networks,
+            kit.rival_curve(rank, np.ones(rank.size), "C = αH"),
+        )
+        yield kit.panel(
+            "Cosines",
+            "network",
+            "cosine",
+            kit.observed_curve(places, seen.cosine, "C and H", kind="points"),
+            kit.predicted_curve(places, seen.white, "white residuals and H"),
+            kit.context_curve(places, seen.isotropic, "C and the identity"),
+            kit.rival_curve(places, seen.turned, "C and H turned"),
+            ylim=(0, 1.05),
         )

@@ -9,8 +9,7 @@ it; no empirical risk is minimized. Where labels lean by as little as can be tol
 its bound at every n and d, and that of exponentiated gradient more than half of its own.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import xarray
@@ -157,7 +156,7 @@ class OnePassSgd(kit.Claim[None]):
     full = {"dimensions": (8, 16, 32, 64, 256, 1024), "test": 2000, "seeds": 40, "hard_seeds": 200}
     out_of_scope = {"scale": 3.0}
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {
             "dimension": self.dimensions,
             "ray": self.rays,
@@ -189,37 +188,33 @@ class OnePassSgd(kit.Claim[None]):
                     f"got {[*numbers]}; try 8 64 256"
                 )
 
-    def hypotheses(self, setting: Any) -> list[kit.Hypothesis]:
-        return [
-            kit.assume(
-                "distance of the inputs' entries |x_i| from X = 1",
-                abs(self.scale - 1),
-                "==",
-                0,
-                "step sizes and bounds are those of X = 1 and R = √d, and of w* with hinge loss zero",
+    def hypotheses(self, setting):
+        yield kit.assume(
+            "distance of the inputs' entries |x_i| from X = 1",
+            abs(self.scale - 1),
+            "==",
+            0,
+            "step sizes and bounds are those of X = 1 and R = √d, and of w* with hinge loss zero",
+        )
+        yield kit.assume(
+            "share of labels flipped",
+            self.flipped,
+            "<",
+            0.5,
+            "with more flips w* is not the best there is",
+        )
+        yield kit.assume(
+            "largest bias of the labels that barely lean",
+            max(
+                float(np.sqrt(max(self.hard_dimensions) / min(self.hard_examples))),
+                float(np.sqrt(2 * np.log(2 * max(self.hard_dimensions)) / min(self.hard_examples))),
             ),
-            kit.assume(
-                "share of labels flipped",
-                self.flipped,
-                "<",
-                0.5,
-                "with more flips w* is not the best there is",
-            ),
-            kit.assume(
-                "largest bias of the labels that barely lean",
-                max(
-                    float(np.sqrt(max(self.hard_dimensions) / min(self.hard_examples))),
-                    float(
-                        np.sqrt(2 * np.log(2 * max(self.hard_dimensions)) / min(self.hard_examples))
-                    ),
-                ),
-                "<=",
-                1,
-                "raise --hard-examples",
-            ),
-        ]
+            "<=",
+            1,
+            "raise --hard-examples",
+        )
 
-    def predict(self, setting: Any) -> kit.Prediction:
+    def predict(self, setting):
         d = np.array(self.dimensions)
         hard = np.array(self.hard_dimensions)
         n = np.array(self.hard_examples)
@@ -234,7 +229,7 @@ class OnePassSgd(kit.Claim[None]):
             eg_taken=("d n", eg_bound / 2),
         )
 
-    def observe(self, setting: Any, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         both = [self.sparse(rng, d, self.examples) for d in self.dimensions]
         repeated = [self.sparse(rng, d, self.examples, repeats=REPEATS) for d in self.dimensions]
@@ -324,7 +319,7 @@ class OnePassSgd(kit.Claim[None]):
             for name, weights in learned.items()
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         place = len(self.dimensions) // 2
         first = (seen.sgd - seen.eg).isel(flips=0, drop=True)
         bounds = [
@@ -336,35 +331,33 @@ class OnePassSgd(kit.Claim[None]):
             )
             for name, title in (("sgd", "SGD"), ("eg", "exponentiated gradient"))
         ]
-        return [
-            *bounds,
-            *self.judge_leaning(law, seen),
-            *self.judge_rays(law, seen),
-            kit.at_most(
-                "sparse_small",
-                0.0,
-                first.isel(dimension=0, drop=True),
-                label=f"sparse target, d = {self.dimensions[0]}: SGD's risk less that of EG",
-            ),
-            kit.at_least(
-                "sparse_large",
-                0.0,
-                first.isel(dimension=-1, drop=True),
-                label=f"sparse target, d = {self.dimensions[-1]}: SGD's risk less that of EG",
-            ),
-            kit.at_most(
-                "dense",
-                0.0,
-                seen.sgd_dense - seen.eg_dense,
-                label=f"dense target, d = {self.majority}: SGD's risk less that of EG",
-            ),
-            kit.at_least(
-                "not_erm",
-                0.1,  # a mean hinge loss on the sample that no minimizer has, where some weights have none
-                seen.train.isel(dimension=place, drop=True),
-                label=f"SGD's risk on a sample that some weights fit exactly, d = {self.dimensions[place]}",
-            ),
-        ]
+        yield from bounds
+        yield from self.judge_leaning(law, seen)
+        yield from self.judge_rays(law, seen)
+        yield kit.at_most(
+            "sparse_small",
+            0.0,
+            first.isel(dimension=0, drop=True),
+            label=f"sparse target, d = {self.dimensions[0]}: SGD's risk less that of EG",
+        )
+        yield kit.at_least(
+            "sparse_large",
+            0.0,
+            first.isel(dimension=-1, drop=True),
+            label=f"sparse target, d = {self.dimensions[-1]}: SGD's risk less that of EG",
+        )
+        yield kit.at_most(
+            "dense",
+            0.0,
+            seen.sgd_dense - seen.eg_dense,
+            label=f"dense target, d = {self.majority}: SGD's risk less that of EG",
+        )
+        yield kit.at_least(
+            "not_erm",
+            0.1,  # a mean hinge loss on the sample that no minimizer has, where some weights have none
+            seen.train.isel(dimension=place, drop=True),
+            label=f"SGD's risk on a sample that some weights fit exactly, d = {self.dimensions[place]}",
+        )
 
     def judge_leaning(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
         """Compare the excess on labels that barely lean with half of each bound."""
@@ -418,102 +411,83 @@ class OnePassSgd(kit.Claim[None]):
         ]
         return [*sgd_rays, *eg_rays]
 
-    def rivals(self, setting: Any, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         n = self.examples
         entropy = np.log(2 * law.log_ray)
-        return [
-            kit.rival(
-                "printed",
-                "it is what the talk prints",
-                label="the talk's √(‖w‖₂/n)",
-                sgd_limit=np.sqrt(np.sqrt(law.dimension) / n),
-                sgd_collapse=law.ray**-0.25,
-                sgd_taken=law.sgd_taken * law.d**-0.25,
-            ),
-            kit.rival(
-                "free_of_dimension",
-                "‖w*‖ = 1, and the inputs' length is forgotten",
-                label="SGD's excess is B/√n",
-                sgd_limit=law.sgd_limit * law.dimension**-0.5,
-                sgd_collapse=law.ray**-0.5,
-                sgd_taken=law.sgd_taken * law.d**-0.5,
-            ),
-            kit.rival(
-                "half",
-                "either of the two terms of the regret alone",
-                label="half of each bound",
-                sgd_limit=law.sgd_limit / 2,
-                eg_limit=law.eg_limit / 2,
-            ),
-            kit.rival(
-                "fast",
-                "strongly convex losses have it",
-                label="the excess of both falls like 1/n",
-                sgd_taken=law.sgd_taken * (law.n / law.n[0]) ** -0.5,
-                eg_taken=law.eg_taken * (law.n / law.n[0]) ** -0.5,
-            ),
-            kit.rival(
-                "quarter",
-                "a bound in d/n alone could have another power",
-                label="SGD's excess is (d/n)^(3/4)",
-                sgd_taken=law.sgd_taken * (law.d / law.n) ** 0.25,
-            ),
-            kit.rival(
-                "logarithm_for_both",
-                "the target has one coordinate",
-                label="SGD needs log d examples too",
-                sgd_limit=law.eg_limit,
-            ),
-            kit.rival(
-                "square_root",
-                "so it is for SGD",
-                label="exponentiated gradient's excess is √(d/n)",
-                eg_collapse=np.sqrt(law.log_ray / entropy),
-            ),
-            kit.rival(
-                "no_logarithm",
-                "‖w*‖₁ = 1 and |x_i| = 1",
-                label="exponentiated gradient's excess is BX/√n",
-                eg_collapse=entropy**-0.5,
-            ),
-        ]
+        yield kit.rival(
+            "the talk's √(‖w‖₂/n)",
+            "it is what the talk prints",
+            sgd_limit=np.sqrt(np.sqrt(law.dimension) / n),
+            sgd_collapse=law.ray**-0.25,
+            sgd_taken=law.sgd_taken * law.d**-0.25,
+        )
+        yield kit.rival(
+            "SGD's excess is B/√n",
+            "‖w*‖ = 1, and the inputs' length is forgotten",
+            sgd_limit=law.sgd_limit * law.dimension**-0.5,
+            sgd_collapse=law.ray**-0.5,
+            sgd_taken=law.sgd_taken * law.d**-0.5,
+        )
+        yield kit.rival(
+            "half of each bound",
+            "either of the two terms of the regret alone",
+            sgd_limit=law.sgd_limit / 2,
+            eg_limit=law.eg_limit / 2,
+        )
+        yield kit.rival(
+            "the excess of both falls like 1/n",
+            "strongly convex losses have it",
+            sgd_taken=law.sgd_taken * (law.n / law.n[0]) ** -0.5,
+            eg_taken=law.eg_taken * (law.n / law.n[0]) ** -0.5,
+        )
+        yield kit.rival(
+            "SGD's excess is (d/n)^(3/4)",
+            "a bound in d/n alone could have another power",
+            sgd_taken=law.sgd_taken * (law.d / law.n) ** 0.25,
+        )
+        yield kit.rival(
+            "SGD needs log d examples too", "the target has one coordinate", sgd_limit=law.eg_limit
+        )
+        yield kit.rival(
+            "exponentiated gradient's excess is √(d/n)",
+            "so it is for SGD",
+            eg_collapse=np.sqrt(law.log_ray / entropy),
+        )
+        yield kit.rival(
+            "exponentiated gradient's excess is BX/√n",
+            "‖w*‖₁ = 1 and |x_i| = 1",
+            eg_collapse=entropy**-0.5,
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "exchanged",
-                "each is biased to the other's norm",
-                label="the two methods exchanged",
-                sgd=seen.eg,
-                eg=seen.sgd,
-                sgd_dense=seen.eg_dense,
-                eg_dense=seen.sgd_dense,
-            ),
-            kit.control(
-                "repeated",
-                "an example that was met before says nothing of the population",
-                label=f"each example {REPEATS} times in a row",
-                sgd=seen.sgd_repeated,
-                eg=seen.eg_repeated,
-            ),
-            kit.control(
-                "fixed_lean",
-                "few examples do not tell it, so that w = 0 is nearly as good as what is learned",
-                label="labels that lean by the same for all n",
-                sgd_hard=seen.sgd_other,
-                eg_hard=seen.eg_other,
-            ),
-            kit.control(
-                "minimizer",
-                "its empirical risk is the least there is",
-                label="weights trained on the same sample until they fit it",
-                train=seen.fitted.expand_dims(dimension=seen.dimension),
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "the two methods exchanged",
+            "each is biased to the other's norm",
+            sgd=seen.eg,
+            eg=seen.sgd,
+            sgd_dense=seen.eg_dense,
+            eg_dense=seen.sgd_dense,
+        )
+        yield kit.control(
+            f"each example {REPEATS} times in a row",
+            "an example that was met before says nothing of the population",
+            id="repeated",
+            sgd=seen.sgd_repeated,
+            eg=seen.eg_repeated,
+        )
+        yield kit.control(
+            "labels that lean by the same for all n",
+            "few examples do not tell it, so that w = 0 is nearly as good as what is learned",
+            sgd_hard=seen.sgd_other,
+            eg_hard=seen.eg_other,
+        )
+        yield kit.control(
+            "weights trained on the same sample until they fit it",
+            "its empirical risk is the least there is",
+            train=seen.fitted.expand_dims(dimension=seen.dimension),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         hard = [
             kit.curves(
                 title,
@@ -555,7 +529,9 @@ class OnePassSgd(kit.Claim[None]):
                 ),
             )
         ]
-        return (self.sparse_panel(law, seen), *hard, *rays)
+        yield self.sparse_panel(law, seen)
+        yield from hard
+        yield from rays
 
     def sparse_panel(self, law: xarray.Dataset, seen: xarray.Dataset) -> kit.Panel:
         """Return the excess of both methods over d where the label is the first coordinate."""

@@ -4,7 +4,7 @@ The action of a path is ¼∫|ẋ + ∇f|². On a parabola I(δ) = λδ²/(2(1 �
 chance to be outside at some look over that to be outside at the end.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -164,7 +164,7 @@ class SmallNoiseDeviation(kit.Claim[None]):
             self.curvature * self.delta / (2 * np.sinh(self.curvature * self.horizons[-1]))
         ) ** 2
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {
             "horizon": self.horizons,
             "look": self.looks,
@@ -181,47 +181,45 @@ class SmallNoiseDeviation(kit.Claim[None]):
                 f"--horizons must rise, as the last one is the longest, got {self.horizons}; try 0.4 0.6 0.8"
             )
 
-    def hypotheses(self, setting: None) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         coldest = min(self.betas)
         longest = self.horizons[-1]
         latest = [well_rate(self.well_start, d, self.well_horizon).latest for d in self.well_deltas]
         times = np.outer(self.horizons, 1 / np.array(self.looks)).ravel()
         numbers = np.outer([*times, self.well_horizon / self.well_scale], self.betas)
-        return [
-            kit.assume(
-                "least βI on the parabola",
-                coldest * parabola_rate(self.curvature, self.delta, max(self.horizons)),
-                ">=",
-                4,
-                "the law is of rare events; choose larger --betas",
-            ),
-            kit.assume(
-                "number of β", len(self.betas), ">=", 3, "the rate is extrapolated over them"
-            ),
-            kit.assume(
-                "decay of first exits on the parabola within the time, qTβ",
-                coldest * longest * self.decay,
-                ">=",
-                2,
-                "first exits reach back to the start; choose larger --betas or shorter --horizons",
-            ),
-            kit.assume(
-                "share of the time at which the cheapest path leaves the well's tube",
-                min(latest),
-                "==",
-                1,
-                "the factor in front is that of exits at the end; choose a shorter --well-horizon",
-            ),
-            kit.assume(
-                "distance of the numbers of looks from whole ones",
-                float(abs(numbers - numbers.round()).max()),
-                "<=",
-                1e-6,
-                "at every β they must be c/β apart: choose Tβ/c whole",
-            ),
-        ]
+        yield kit.assume(
+            "least βI on the parabola",
+            coldest * parabola_rate(self.curvature, self.delta, max(self.horizons)),
+            ">=",
+            4,
+            "the law is of rare events; choose larger --betas",
+        )
+        yield kit.assume(
+            "number of β", len(self.betas), ">=", 3, "the rate is extrapolated over them"
+        )
+        yield kit.assume(
+            "decay of first exits on the parabola within the time, qTβ",
+            coldest * longest * self.decay,
+            ">=",
+            2,
+            "first exits reach back to the start; choose larger --betas or shorter --horizons",
+        )
+        yield kit.assume(
+            "share of the time at which the cheapest path leaves the well's tube",
+            min(latest),
+            "==",
+            1,
+            "the factor in front is that of exits at the end; choose a shorter --well-horizon",
+        )
+        yield kit.assume(
+            "distance of the numbers of looks from whole ones",
+            float(abs(numbers - numbers.round()).max()),
+            "<=",
+            1e-6,
+            "at every β they must be c/β apart: choose Tβ/c whole",
+        )
 
-    def predict(self, setting: None) -> kit.Prediction:
+    def predict(self, setting):
         least = [well_rate(self.well_start, d, self.well_horizon) for d in self.well_deltas]
         return kit.law(
             rate=("horizon", [parabola_rate(*self.parabola(T)) for T in self.horizons]),
@@ -245,7 +243,7 @@ class SmallNoiseDeviation(kit.Claim[None]):
         parabola = self.parabola(self.horizons[-1])
         return np.array([euler_chance(*parabola, colder * b, self.step) for b in self.walk_betas])
 
-    def observe(self, setting: None, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         def out(curvature: float) -> tuple[Values, Values]:
             """Return the chances to be out at one of the looks, and at the end."""
             at_looks = [
@@ -310,18 +308,16 @@ class SmallNoiseDeviation(kit.Claim[None]):
         ratios = chances / ends[:, None]
         return extrapolate(np.moveaxis(ratios, -1, 0), 1 / np.array(self.betas), ORDERS)
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         rate = self.rate_of(observed["chances"])
         well = self.rate_of(observed["well_chances"])
         factor = self.factor_of(observed["chances"], observed["ends"])
         relative = lambda limit: Extrapolation(1.0, limit.error / limit.value, np.nan)
-        return [
-            *kit.converged("the rate on the parabola", relative(rate), RATE_MARGIN),
-            *kit.converged("the rate in the well", relative(well), RATE_MARGIN),
-            *kit.converged("the factor in front", relative(factor), FACTOR_MARGIN),
-        ]
+        yield from kit.converged("the rate on the parabola", relative(rate), RATE_MARGIN)
+        yield from kit.converged("the rate in the well", relative(well), RATE_MARGIN)
+        yield from kit.converged("the factor in front", relative(factor), FACTOR_MARGIN)
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return limits as β → ∞."""
         factor = self.factor_of(seen.chances.values, seen.ends.values)
         points = seen.chances.isel(beta=0, drop=True)
@@ -332,41 +328,40 @@ class SmallNoiseDeviation(kit.Claim[None]):
             "factor": points.copy(data=factor.value),
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "rate",
-                law.rate,
-                seen.rate,
-                RATE_MARGIN,
-                over="horizon look",
-                label="−(1/β) log P as β → ∞, parabola",
-            ),
-            kit.follows(
-                "well_rate",
-                law.well_rate,
-                seen.well_rate,
-                RATE_MARGIN,
-                label="−(1/β) log P as β → ∞, double well",
-            ),
-            kit.follows(
-                "factor",
-                law.factor,
-                seen.factor,
-                FACTOR_MARGIN,
-                label="chance to be out at some look over that at the end, as β → ∞",
-            ),
-            kit.follows(
-                "walked",
-                law.walked,
-                seen.left,
-                0.08,  # two intervals where they are widest
-                label="chance to leave, walkers",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "rate",
+            law.rate,
+            seen.rate,
+            RATE_MARGIN,
+            over="horizon look",
+            label="−(1/β) log P as β → ∞, parabola",
+        )
+        yield kit.follows(
+            "well_rate",
+            law.well_rate,
+            seen.well_rate,
+            RATE_MARGIN,
+            label="−(1/β) log P as β → ∞, double well",
+        )
+        yield kit.follows(
+            "factor",
+            law.factor,
+            seen.factor,
+            FACTOR_MARGIN,
+            label="chance to be out at some look over that at the end, as β → ∞",
+        )
+        yield kit.follows(
+            "walked",
+            law.walked,
+            seen.left,
+            0.08,  # two intervals where they are widest
+            label="chance to leave, walkers",
+        )
 
-    def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
-        return [*self.rivals_of_rate(law), *self.rivals_of_factor(law)]
+    def rivals(self, setting, law):
+        yield from self.rivals_of_rate(law)
+        yield from self.rivals_of_factor(law)
 
     def rivals_of_rate(self, law: xarray.Dataset) -> list[kit.Rival]:
         """Return wrong theories of the least action."""
@@ -375,29 +370,25 @@ class SmallNoiseDeviation(kit.Claim[None]):
         ]
         return [
             kit.rival(
-                "long_time",
+                "I = λδ²/2, at any time",
                 "the barrier βf(δ) of the stationary law",
-                label="I = λδ²/2, at any time",
                 rate=self.curvature * self.delta**2 / 2,
             ),
             kit.rival(
-                "half_the_noise",
+                "2I, for noise of variance 1/β",
                 "the 2 of 2/β is easily lost",
-                label="2I, for noise of variance 1/β",
                 rate=2 * law.rate,
                 well_rate=2 * law.well_rate,
                 walked=("walk_beta", self.walked(2.0)),
             ),
             kit.rival(
-                "no_pull",
+                "I = δ²/4T, without a gradient",
                 "noise alone, in a short time",
-                label="I = δ²/4T, without a gradient",
                 rate=self.delta**2 / (4 * law.horizon),
             ),
             kit.rival(
-                "linearized",
+                "Gaussian deviations in the double well",
                 "deviations are small with little noise",
-                label="Gaussian deviations in the double well",
                 well_rate=("well_delta", linearized),
             ),
         ]
@@ -410,61 +401,52 @@ class SmallNoiseDeviation(kit.Claim[None]):
         at_end = [end_chance(*self.parabola(self.horizons[-1]), beta) for beta in self.walk_betas]
         return [
             kit.rival(
-                "reflection",
+                "the factor of a free motion, 2 if it is looked at always",
                 "who was out is out at the end with chance one half",
-                label="the factor of a free motion, 2 if it is looked at always",
+                id="reflection",
                 factor=(
                     "horizon look",
                     self.factors(lambda curvature, *tube: exit_factor(FREE, *tube)),
                 ),
             ),
             kit.rival(
-                "at_the_end",
+                "the chance to be out at the end",
                 "the end of the time is the likeliest to be out",
-                label="the chance to be out at the end",
+                id="at_the_end",
                 factor=1.0,
                 walked=("walk_beta", at_end),
             ),
             kit.rival(
-                "watched_always",
+                "2/(1 − tanh λT) whatever the distance of looks",
                 "looks are close to each other",
-                label="2/(1 − tanh λT) whatever the distance of looks",
                 factor=always,
             ),
             kit.rival(
-                "wider_tube",
+                "the tube seems wider by 0.5826 standard deviations of a step",
                 "Broadie, Glasserman and Kou's correction of barriers",
-                label="the tube seems wider by 0.5826 standard deviations of a step",
                 factor=always * wider,
             ),
         ]
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "free",
-                "nothing pulls it back",
-                label="free motion, without the parabola",
-                chances=seen.free_chances,
-                ends=seen.free_ends,
-            ),
-            kit.control(
-                "linear_well",
-                "its deviations are Gaussian",
-                label="the double well's slope linearized around its path",
-                well_chances=seen.gaussian_chances,
-            ),
-            kit.control(
-                "other_temperature",
-                "it sets how many leave",
-                label="walkers of the largest β for those of the smallest, and so on",
-                left=(seen.left.dims, seen.left.values[::-1]),
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "free motion, without the parabola",
+            "nothing pulls it back",
+            chances=seen.free_chances,
+            ends=seen.free_ends,
+        )
+        yield kit.control(
+            "the double well's slope linearized around its path",
+            "its deviations are Gaussian",
+            well_chances=seen.gaussian_chances,
+        )
+        yield kit.control(
+            "walkers of the largest β for those of the smallest, and so on",
+            "it sets how many leave",
+            left=(seen.left.dims, seen.left.values[::-1]),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         heights = lambda chances: -np.log(chances) - np.log(seen.beta) / 2
         axis = np.array([0, self.betas[-1]])
         delta = self.well_deltas[-1]
@@ -477,45 +459,43 @@ class SmallNoiseDeviation(kit.Claim[None]):
         chances = heights(seen.chances.isel(horizon=-1, look=0))
         well = heights(seen.well_chances.isel(well_delta=-1))
         wrong = {"reflection": rivals["reflection"].factor} if rivals else {}
-        return (
-            kit.panel(
-                "The chance falls like e^(−βI)",
-                "β",
-                "−log P − ½ log β",
-                kit.observed_curve(self.betas, chances, "parabola", kind="points"),
-                kit.predicted_curve(axis, float(law.rate[-1]) * axis, "I β"),
-                kit.rival_curve(axis, axis * self.curvature * self.delta**2 / 2, "λδ²/2 β"),
-                kit.observed_curve(self.betas, well, "double well", kind="points", shade=1.0),
-                kit.predicted_curve(axis, float(law.well_rate[-1]) * axis, "I β, well", shade=1.0),
-            ),
-            kit.curves(
-                "Out some time over out at the end",
-                law.factor,
-                seen.factor,
-                over="horizon",
-                by="look",
-                x="time T",
-                y="factor as β → ∞",
-                name="looks {}/β apart",
-                rivals=wrong,
-            ),
-            kit.panel(
-                "The cheapest way out of the double well's tube",
-                "time",
-                "x",
-                kit.predicted_curve(time, cheapest, "least action"),
-                kit.observed_curve(time, noiseless, "no noise"),
-                kit.observed_curve(time, noiseless - delta, "tube", kind="dashed", shade=1.0),
-                kit.observed_curve(time, noiseless + delta, kind="dashed", shade=1.0),
-            ),
-            kit.curves(
-                f"Walkers on the parabola, ε = {self.step:g}",
-                law.walked,
-                seen.left,
-                over="walk_beta",
-                x="β",
-                y="chance to leave",
-                rivals={"out at the end": rivals["at_the_end"].walked} if rivals else {},
-                log="y",
-            ),
+        yield kit.panel(
+            "The chance falls like e^(−βI)",
+            "β",
+            "−log P − ½ log β",
+            kit.observed_curve(self.betas, chances, "parabola", kind="points"),
+            kit.predicted_curve(axis, float(law.rate[-1]) * axis, "I β"),
+            kit.rival_curve(axis, axis * self.curvature * self.delta**2 / 2, "λδ²/2 β"),
+            kit.observed_curve(self.betas, well, "double well", kind="points", shade=1.0),
+            kit.predicted_curve(axis, float(law.well_rate[-1]) * axis, "I β, well", shade=1.0),
+        )
+        yield kit.curves(
+            "Out some time over out at the end",
+            law.factor,
+            seen.factor,
+            over="horizon",
+            by="look",
+            x="time T",
+            y="factor as β → ∞",
+            name="looks {}/β apart",
+            rivals=wrong,
+        )
+        yield kit.panel(
+            "The cheapest way out of the double well's tube",
+            "time",
+            "x",
+            kit.predicted_curve(time, cheapest, "least action"),
+            kit.observed_curve(time, noiseless, "no noise"),
+            kit.observed_curve(time, noiseless - delta, "tube", kind="dashed", shade=1.0),
+            kit.observed_curve(time, noiseless + delta, kind="dashed", shade=1.0),
+        )
+        yield kit.curves(
+            f"Walkers on the parabola, ε = {self.step:g}",
+            law.walked,
+            seen.left,
+            over="walk_beta",
+            x="β",
+            y="chance to leave",
+            rivals={"out at the end": rivals["at_the_end"].walked} if rivals else {},
+            log="y",
         )

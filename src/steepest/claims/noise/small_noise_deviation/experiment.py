@@ -53,10 +53,7 @@ def well_curvature(x: Any) -> Any:
 
 
 def leave_chance(
-    decay: Callable[[Values, int], Values],
-    deviation: float,
-    delta: float,
-    steps: int,
+    decay: Callable[[Values, int], Values], deviation: float, delta: float, steps: int
 ) -> float:
     """Return the chance that a walk from zero is outside of [−δ, δ] after one of its first steps.
 

@@ -6,7 +6,6 @@ N. In two dimensions time is not in general inverse to the trace of the covarian
 size depends on the other one alone leaves the uniform law as it is.
 """
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 import numpy as np
@@ -145,13 +144,8 @@ class TwoSpeedCircle(kit.Claim[None]):
         """Return sizes of the rings: multiples of four, and the same with two sites more."""
         return (*self.sites, *(sites + 2 for sites in self.sites))
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
-        return {
-            "ring": self.all_sites,
-            "step": self.steps,
-            "noise": NOISES,
-            "zone": ZONES,
-        }
+    def axes(self):
+        return {"ring": self.all_sites, "step": self.steps, "noise": NOISES, "zone": ZONES}
 
     def check_fields(self) -> None:
         wrong = [number for number in self.sites if number % 4]
@@ -166,20 +160,17 @@ class TwoSpeedCircle(kit.Claim[None]):
                 f"got {[*self.sites]}; try 100 200 400"
             )
 
-    def hypotheses(self, setting: None) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         arc = min(self.slow, 1 - self.slow)
         longest = max(
-            STEP / (min(*self.sites, self.coarse) / 2),
-            max(self.steps) / max(arc * self.fine, 1e-9),
+            STEP / (min(*self.sites, self.coarse) / 2), max(self.steps) / max(arc * self.fine, 1e-9)
         )
-        return [
-            kit.assume("bias of the steps", abs(self.bias), "==", 0, "steps must have mean zero"),
-            kit.assume(
-                "longest step over the shorter arc", longest, "<=", COARSE, "take more sites"
-            ),
-        ]
+        yield kit.assume("bias of the steps", abs(self.bias), "==", 0, "steps must have mean zero")
+        yield kit.assume(
+            "longest step over the shorter arc", longest, "<=", COARSE, "take more sites"
+        )
 
-    def predict(self, setting: None) -> kit.Prediction:
+    def predict(self, setting):
         share = lattice_share(self.coarse // 2, self.coarse // 2)
         product = (share**2, 2 * share * (1 - share), (1 - share) ** 2)
         return kit.law(
@@ -192,7 +183,7 @@ class TwoSpeedCircle(kit.Claim[None]):
             plane=("zone", _densities(1, 1, STEP**-2)),
         )
 
-    def observe(self, setting: None, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         size = max(self.sites)
         shape = (self.seeds, self.walkers)
         corners = on_the_torus(kit.numpy_generator(key), shape, self.coarse, self.time, self.bias)
@@ -235,149 +226,131 @@ class TwoSpeedCircle(kit.Claim[None]):
         law = stationary(conducts(short, self.fine - short, step**2))
         return _odds(float(law[:short].sum()), short / self.fine)
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
-        return [
-            kit.assume(
-                "steps of the walkers over the square of the sites",
-                self.time / self.coarse**2,
-                ">=",
-                LONG,
-                "walkers must have forgotten their starts: raise --time",
-            )
-        ]
+    def run_conditions(self, observed):
+        yield kit.assume(
+            "steps of the walkers over the square of the sites",
+            self.time / self.coarse**2,
+            ">=",
+            LONG,
+            "walkers must have forgotten their starts: raise --time",
+        )
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         many = len(self.sites)
         before, last = self.sites[-2:]
         of_last = last * seen.rings[many - 1] - before * seen.rings[many - 2]
         # of 4N/(5N + 4) = 4/5 − 0.64/N + 0.512/N² − … the extrapolation leaves −0.512/(N N')
         left = 1 / (before * last)
         plane = 2 * seen.plane[1] - seen.plane[0]
-        return [
-            kit.follows(
-                "limit",
-                law.limit,
-                (of_last / (last - before)).drop_vars("ring", errors="ignore"),
-                left,
-                absolute=True,
-                label="share of the slow half, extrapolated to N → ∞",
-            ),
-            kit.power(
-                "law",
-                law.density,
-                seen.density,
-                0.01,  # the extrapolated ratios are off by 1e-4
-                over="step",
-                label="density on the slow over the fast part, against the step k",
-            ),
-            kit.agrees(
-                "rings",
-                abs(seen.rings - law.rings),
-                1e-9,
-                label="share on N sites: distance to 4N/(5N + 4), or 4(N − 2)/(5N − 6)",
-            ),
-            kit.agrees(
-                "waiting",
-                abs(seen.waiting - law.waiting),
-                1e-9,
-                label="share of a walk that waits: distance to 4/5",
-            ),
-            kit.follows(
-                "walkers",
-                law.walkers,
-                seen.walkers,
-                0.003,  # the interval is ± 0.001
-                absolute=True,
-                label=f"walkers' share on {self.coarse} sites",
-            ),
-            kit.follows(
-                "zones",
-                law.zones,
-                seen.zones,
-                0.007,  # the interval is ± 0.001 to 0.003
-                absolute=True,
-                label="torus: share of each zone, by what sets the steps",
-            ),
-            kit.agrees(
-                "plane",
-                abs(plane - law.plane),
-                0.003,
-                label="isotropic noise, exact law extrapolated to N → ∞: distance to 4 : 8 : 1",
-            ),
-        ]
+        yield kit.follows(
+            "limit",
+            law.limit,
+            (of_last / (last - before)).drop_vars("ring", errors="ignore"),
+            left,
+            absolute=True,
+            label="share of the slow half, extrapolated to N → ∞",
+        )
+        yield kit.power(
+            "law",
+            law.density,
+            seen.density,
+            0.01,  # the extrapolated ratios are off by 1e-4
+            over="step",
+            label="density on the slow over the fast part, against the step k",
+        )
+        yield kit.agrees(
+            "rings",
+            abs(seen.rings - law.rings),
+            1e-9,
+            label="share on N sites: distance to 4N/(5N + 4), or 4(N − 2)/(5N − 6)",
+        )
+        yield kit.agrees(
+            "waiting",
+            abs(seen.waiting - law.waiting),
+            1e-9,
+            label="share of a walk that waits: distance to 4/5",
+        )
+        yield kit.follows(
+            "walkers",
+            law.walkers,
+            seen.walkers,
+            0.003,  # the interval is ± 0.001
+            absolute=True,
+            label=f"walkers' share on {self.coarse} sites",
+        )
+        yield kit.follows(
+            "zones",
+            law.zones,
+            seen.zones,
+            0.007,  # the interval is ± 0.001 to 0.003
+            absolute=True,
+            label="torus: share of each zone, by what sets the steps",
+        )
+        yield kit.agrees(
+            "plane",
+            abs(plane - law.plane),
+            0.003,
+            label="isotropic noise, exact law extrapolated to N → ∞: distance to 4 : 8 : 1",
+        )
 
-    def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         N = law.ring
-        return [
-            kit.rival(
-                "printed",
-                "it is what the notes print",
-                label="the notes' √2/(√2 + 1)",
-                **_inverse_to(0.5, law),
-            ),
-            kit.rival(
-                "stratonovich",
-                "the noise is taken in the middle of the step",
-                label="density ∝ 1/σ, share 2/3",
-                **_inverse_to(1.0, law),
-            ),
-            kit.rival(
-                "flux",
-                "Fick's law: a flux that is a gradient of p leaves the uniform law",
-                label="uniform density, share 1/2",
-                **_inverse_to(0.0, law),
-            ),
-            kit.rival(
-                "no_lattice",
-                "the joints of the halves cost two sites of N",
-                label="4/5 at every N, up to 1/N²",
-                rings=0.8 * xarray.ones_like(law.rings),
-                walkers=0.8,
-                zones=("noise zone", [(0.64, 0.32, 0.04), AREAS, law.plane.values]),
-            ),
-            kit.rival(
-                "other_residue",
-                "it holds for N = 2 modulo 4",
-                label="4(N − 2)/(5N − 6) for every even N",
-                rings=4 * (N - 2) / (5 * N - 6),
-            ),
-            kit.rival(
-                "trace",
-                "the notes conclude that SGD minimizes tr C",
-                label="on the torus density ∝ 1/tr C",
-                zones=("noise zone", [TRACE, TRACE, law.zones[2].values]),
-            ),
-            kit.rival(
-                "independent",
-                "each coordinate's walk has long steps on half of its circle",
-                label="a product of the coordinates' laws under isotropic noise too",
-                zones=("noise zone", law.zones.values[[0, 1, 0]]),
-                plane=("zone", (0.64, 0.32, 0.04)),
-            ),
-        ]
+        yield kit.rival(
+            "the notes' √2/(√2 + 1)",
+            "it is what the notes print",
+            id="printed",
+            **_inverse_to(0.5, law),
+        )
+        yield kit.rival(
+            "density ∝ 1/σ, share 2/3",
+            "the noise is taken in the middle of the step",
+            **_inverse_to(1.0, law),
+        )
+        yield kit.rival(
+            "uniform density, share 1/2",
+            "Fick's law: a flux that is a gradient of p leaves the uniform law",
+            **_inverse_to(0.0, law),
+        )
+        yield kit.rival(
+            "4/5 at every N, up to 1/N²",
+            "the joints of the halves cost two sites of N",
+            rings=0.8 * xarray.ones_like(law.rings),
+            walkers=0.8,
+            zones=("noise zone", [(0.64, 0.32, 0.04), AREAS, law.plane.values]),
+        )
+        yield kit.rival(
+            "4(N − 2)/(5N − 6) for every even N",
+            "it holds for N = 2 modulo 4",
+            rings=4 * (N - 2) / (5 * N - 6),
+        )
+        yield kit.rival(
+            "on the torus density ∝ 1/tr C",
+            "the notes conclude that SGD minimizes tr C",
+            zones=("noise zone", [TRACE, TRACE, law.zones[2].values]),
+        )
+        yield kit.rival(
+            "a product of the coordinates' laws under isotropic noise too",
+            "each coordinate's walk has long steps on half of its circle",
+            zones=("noise zone", law.zones.values[[0, 1, 0]]),
+            plane=("zone", (0.64, 0.32, 0.04)),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "conducting",
-                "its variances are the same, but its steps are drawn by edge and have a mean at the joints",
-                label="a walk with one chance for both ways across an edge",
-                rings=seen.conducting,
-                waiting=seen.conducting_waiting,
-                density=seen.conducting_density,
-            ),
-            kit.control(
-                "other_noise",
-                "what sets the steps decides",
-                label="walkers under another kind of noise",
-                walkers=seen.cross_walkers,
-                zones=seen.zones.roll(noise=1, roll_coords=False),
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "a walk with one chance for both ways across an edge",
+            "its variances are the same, but its steps are drawn by edge and have a mean at the joints",
+            rings=seen.conducting,
+            waiting=seen.conducting_waiting,
+            density=seen.conducting_density,
+        )
+        yield kit.control(
+            "walkers under another kind of noise",
+            "what sets the steps decides",
+            walkers=seen.cross_walkers,
+            zones=seen.zones.roll(noise=1, roll_coords=False),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         density = seen.site_density.values
         place = np.arange(len(density)) / len(density)
         halves = np.array([0.0, 0.5, 0.5, 1.0])
@@ -390,49 +363,47 @@ class TwoSpeedCircle(kit.Claim[None]):
         theory = 0.8 - law.rings.values
         of_noise = seen.zones.mean("seed")
         points = {"kind": "points"}
-        return (
-            kit.panel(
-                f"Long steps on the second half, N = {len(density)}",
-                "place / circumference",
-                "density",
-                kit.observed_curve(place, density, "exact law by site", **points),
-                kit.predicted_curve(halves, np.array([1.6, 1.6, 0.4, 0.4]), "∝ 1/σ²"),
-                kit.rival_curve(halves, printed, "the notes' ∝ 1/√σ"),
-                ylim=(0, None),
+        yield kit.panel(
+            f"Long steps on the second half, N = {len(density)}",
+            "place / circumference",
+            "density",
+            kit.observed_curve(place, density, "exact law by site", **points),
+            kit.predicted_curve(halves, np.array([1.6, 1.6, 0.4, 0.4]), "∝ 1/σ²"),
+            kit.rival_curve(halves, printed, "the notes' ∝ 1/√σ"),
+            ylim=(0, None),
+        )
+        yield kit.panel(
+            "The share tends to 4/5",
+            "sites N",
+            "4/5 − share",
+            kit.observed_curve(sizes[:many], left[:many], "N = 0 mod 4", **points),
+            kit.observed_curve(sizes[many:], left[many:], "N = 2 mod 4", shade=1.0, **points),
+            kit.predicted_curve(sizes[:many], theory[:many], "4/5 − 4N/(5N + 4)"),
+            kit.rival_curve(sizes[:many], 3.2 * (sizes[:many] / 10.0) ** -2, "∝ 1/N²"),
+            log="xy",
+        )
+        yield kit.panel(
+            "Density is inverse to the variance",
+            "longer step k",
+            "density, slow / fast part",
+            kit.observed_curve(steps, seen.density, "exact law", **points),
+            kit.predicted_curve(steps, law.density, "k²"),
+            kit.rival_curve(steps, steps**1.0, "k (Stratonovich)"),
+            kit.rival_curve(steps, steps**0.5, "√k (the notes)"),
+            log="xy",
+        )
+        yield kit.panel(
+            "On a torus the trace of C has no say",
+            "coordinates on their fast half",
+            "share of time",
+            kit.observed_curve(zone, of_noise.sel(noise="cross"), "set by the other", **points),
+            kit.observed_curve(
+                zone, of_noise.sel(noise="own"), "set by its own", shade=1.0, **points
             ),
-            kit.panel(
-                "The share tends to 4/5",
-                "sites N",
-                "4/5 − share",
-                kit.observed_curve(sizes[:many], left[:many], "N = 0 mod 4", **points),
-                kit.observed_curve(sizes[many:], left[many:], "N = 2 mod 4", shade=1.0, **points),
-                kit.predicted_curve(sizes[:many], theory[:many], "4/5 − 4N/(5N + 4)"),
-                kit.rival_curve(sizes[:many], 3.2 * (sizes[:many] / 10.0) ** -2, "∝ 1/N²"),
-                log="xy",
-            ),
-            kit.panel(
-                "Density is inverse to the variance",
-                "longer step k",
-                "density, slow / fast part",
-                kit.observed_curve(steps, seen.density, "exact law", **points),
-                kit.predicted_curve(steps, law.density, "k²"),
-                kit.rival_curve(steps, steps**1.0, "k (Stratonovich)"),
-                kit.rival_curve(steps, steps**0.5, "√k (the notes)"),
-                log="xy",
-            ),
-            kit.panel(
-                "On a torus the trace of C has no say",
-                "coordinates on their fast half",
-                "share of time",
-                kit.observed_curve(zone, of_noise.sel(noise="cross"), "set by the other", **points),
-                kit.observed_curve(
-                    zone, of_noise.sel(noise="own"), "set by its own", shade=1.0, **points
-                ),
-                kit.predicted_curve(zone, law.zones.sel(noise="cross"), "uniform"),
-                kit.predicted_curve(zone, law.zones.sel(noise="own"), "product of ∝ 1/σ²"),
-                kit.rival_curve(zone, TRACE, "∝ 1/tr C"),
-                ylim=(0, None),
-            ),
+            kit.predicted_curve(zone, law.zones.sel(noise="cross"), "uniform"),
+            kit.predicted_curve(zone, law.zones.sel(noise="own"), "product of ∝ 1/σ²"),
+            kit.rival_curve(zone, TRACE, "∝ 1/tr C"),
+            ylim=(0, None),
         )
 
 

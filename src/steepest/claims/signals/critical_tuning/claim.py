@@ -7,7 +7,6 @@ for tanh, they fall as a power of depth, and not exponentially. Away from critic
 changes along the signal shrink like χ∥ a layer, and the square of a change across it shrinks or grows like χ⊥.
 """
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -153,7 +152,7 @@ class CriticalTuning(kit.Claim[Setting]):
     }
     out_of_scope = {"activations": ("sigmoid",)}
 
-    def axes(self) -> dict[str, tuple]:
+    def axes(self):
         return {
             "activation": self.activations,
             "layer": tuple(range(1, self.depth + 2)),
@@ -161,7 +160,7 @@ class CriticalTuning(kit.Claim[Setting]):
             "direction": DIRECTIONS,
         }
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         chosen = [activation(name) for name in self.activations]
         solved = [criticality(sigma) for sigma in chosen]
         critical = []
@@ -190,7 +189,7 @@ class CriticalTuning(kit.Claim[Setting]):
         inputs = [np.asarray(planar_inputs(float(k), float(c), c_b, *trio)) for k, c in pairs]
         return Scan(sigma, c_w, c_b, np.stack(inputs))
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         named = list(zip(self.activations, setting.criticality, strict=True))
         exist = [
             kit.assume(f"{name} has a critical initialization", c.exists, "==", True, c.reason)
@@ -202,14 +201,16 @@ class CriticalTuning(kit.Claim[Setting]):
             for name, c in named
             if c.exists
         ]
-        return [*exist, *solve, self.is_wide()]
+        yield from exist
+        yield from solve
+        yield self.is_wide()
 
     def is_wide(self) -> kit.Hypothesis:
         """Assume that layers are wide for their number."""
         deep = self.depth / self.width
         return kit.assume("depth/width", deep, "<=", 0.1, "the recursion is for n ≫ depth")
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         sigma = setting.off.activation
         off = [depth_scales(sigma, c_w, self.off_c_b) for c_w in self.off_c_w]
         return kit.law(
@@ -227,7 +228,7 @@ class CriticalTuning(kit.Claim[Setting]):
             paths.append(propagate(case.activation, factor * case.c_w, case.c_b, start, self.depth))
         return moments_of(np.array(paths))
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         sizes = Sizes(
             self.networks,
             self.scan_networks,
@@ -248,7 +249,7 @@ class CriticalTuning(kit.Claim[Setting]):
             perturbation=("direction off_c_w draw few", off),
         )
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         if "perturbation" not in seen:
             return {}
         # a change of length that shrinks to a few percent drowns in the noise of order 1/√width: its first layers
@@ -260,7 +261,7 @@ class CriticalTuning(kit.Claim[Setting]):
             for direction, last in zip(DIRECTIONS, (self.early, self.layers), strict=True)
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         checks = [
             kit.follows(
                 f"c_w_{direction}",
@@ -299,85 +300,75 @@ class CriticalTuning(kit.Claim[Setting]):
         ]
         return checks
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         # if C_W = 1 preserved the variance of σ(z), every layer would multiply it by C_W
         growing = law.c_w ** (law.layer - 1)
         first = law.isel(layer=0, drop=True)
         gain = (5 / 3) ** 2
-        return [
-            kit.rival(
-                "unit_weight_variance",
-                "it is for linear networks",
-                label="C_W = 1 is critical for every activation",
-                c_w=1.0,
-                variance=first.variance * growing,
-                covariance=first.covariance * growing,
-            ),
-            kit.rival(
-                "he",
-                "it is for ReLU, and GELU resembles it",
-                label="C_W = 2 without biases for every activation",
-                c_w=2.0,
-            ),
-            kit.rival(
-                "tanh_gain",
-                "the gain 5/3 that libraries recommend for tanh",
-                label="C_W = (5/3)² for every activation",
-                c_w=gain,
-            ),
-            kit.rival(
-                "one_percent_more",
-                "as near as that, the last layer still tells",
-                label="the recursion at 1.01 C_W",
-                **self.recursion(setting, factor=1.01),
-            ),
-            kit.rival(
-                "three_percent_more",
-                "an activation tuned by eye",
-                label="critical at 1.03 C_W",
-                c_w=1.03 * law.c_w,
-            ),
-            kit.rival(
-                "slopes_exchanged",
-                "they agree for scale-invariant activations",
-                label="χ∥ and χ⊥ exchanged",
-                growth_along=law.growth_across,
-                growth_across=law.growth_along,
-            ),
-        ]
+        yield kit.rival(
+            "C_W = 1 is critical for every activation",
+            "it is for linear networks",
+            id="unit_weight_variance",
+            c_w=1.0,
+            variance=first.variance * growing,
+            covariance=first.covariance * growing,
+        )
+        yield kit.rival(
+            "C_W = 2 without biases for every activation",
+            "it is for ReLU, and GELU resembles it",
+            id="he",
+            c_w=2.0,
+        )
+        yield kit.rival(
+            "C_W = (5/3)² for every activation",
+            "the gain 5/3 that libraries recommend for tanh",
+            id="tanh_gain",
+            c_w=gain,
+        )
+        yield kit.rival(
+            "the recursion at 1.01 C_W",
+            "as near as that, the last layer still tells",
+            **self.recursion(setting, factor=1.01),
+        )
+        yield kit.rival(
+            "critical at 1.03 C_W",
+            "an activation tuned by eye",
+            id="three_percent_more",
+            c_w=1.03 * law.c_w,
+        )
+        yield kit.rival(
+            "χ∥ and χ⊥ exchanged",
+            "they agree for scale-invariant activations",
+            growth_along=law.growth_across,
+            growth_across=law.growth_along,
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         # the middle of the scan is critical
         critical = seen.scanned.isel(activation=0, scan=len(self.scan) // 2)
         names = ("located", "variance", "covariance")
-        return [
-            self.heavier(seen),
-            kit.control(
-                "other_activation",
-                "each has a critical initialization of its own",
-                label="networks of another activation in the place of each",
-                **{name: seen[name].roll(activation=1) for name in names},
-            ),
-            kit.control(
-                "critical_networks",
-                "there changes neither grow nor shrink",
-                label=f"critical {self.activations[0]} networks away from criticality",
-                perturbation=critical,
-            ),
-        ]
+        yield self.heavier(seen)
+        yield kit.control(
+            "networks of another activation in the place of each",
+            "each has a critical initialization of its own",
+            **{name: seen[name].roll(activation=1) for name in names},
+        )
+        yield kit.control(
+            f"critical {self.activations[0]} networks away from criticality",
+            "there changes neither grow nor shrink",
+            id="critical_networks",
+            perturbation=critical,
+        )
 
     def heavier(self, seen: xarray.Dataset) -> kit.Control:
         """Return the control of weights that are larger than they are said to be."""
         return kit.control(
-            "heavier_weights",
+            "networks whose C_W is five per cent more than the scan says",
             "they are not what the scan says",
-            label="networks whose C_W is five per cent more than the scan says",
             located=seen.located / 1.05,
         )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         layers = np.arange(self.depth + 1)
         few = np.arange(self.layers + 1)
         factors = np.array(self.scan)
@@ -409,29 +400,27 @@ class CriticalTuning(kit.Claim[Setting]):
         wrong = float(variance[0, 0]) * float(law.c_w[0]) ** layers[:9]
         rule = kit.rival_curve(layers[:9], wrong, f"{self.activations[0]} by the rule C_W = 1")
         neutral = kit.predicted_curve(factors, 0 * factors, "no growth")
-        return (
-            kit.panel(
-                "At criticality K is kept, or falls like a power of depth",
-                "layer",
-                "size of signals, K",
-                *curves,
-                rule,
-                log="y",
-            ),
-            kit.panel(
-                "Directions neither spread nor merge at the critical C_W alone",
-                "C_W / critical C_W",
-                "log of their growth, a layer",
-                *scans,
-                neutral,
-            ),
-            kit.panel(
-                "Off criticality small changes grow or shrink exponentially",
-                "layer",
-                "change along ∥, across ⊥",
-                *growth,
-                log="y",
-            ),
+        yield kit.panel(
+            "At criticality K is kept, or falls like a power of depth",
+            "layer",
+            "size of signals, K",
+            *curves,
+            rule,
+            log="y",
+        )
+        yield kit.panel(
+            "Directions neither spread nor merge at the critical C_W alone",
+            "C_W / critical C_W",
+            "log of their growth, a layer",
+            *scans,
+            neutral,
+        )
+        yield kit.panel(
+            "Off criticality small changes grow or shrink exponentially",
+            "layer",
+            "change along ∥, across ⊥",
+            *growth,
+            log="y",
         )
 
 

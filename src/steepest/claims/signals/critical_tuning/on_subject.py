@@ -39,7 +39,7 @@ class CriticalOnSubject(OnSubject, CriticalTuning):
     settable = ("seeds", "scan", "small_variance", "perturbation")
     needs = {"seed": "as the law is about networks drawn at random"}
     left_out = {
-        "growth_along, growth_across": "they need a network at the fixed point of a C_W away from the critical one",
+        "growth_along, growth_across": "they need a network at the fixed point of a C_W away from the critical one"
     }
     unchecked = ("its initial weights are independent of each other",)
     notes = (
@@ -168,7 +168,7 @@ class CriticalOnSubject(OnSubject, CriticalTuning):
             ("three_percent_more", 1.03 * true, "an activation tuned by eye", "critical at 1.03 C_W"),
         )  # fmt: skip
         return [
-            kit.rival(id, why, label=label, c_w=c_w, **self.moments(setting, c_w))
+            kit.rival(label, why, id=id, c_w=c_w, **self.moments(setting, c_w))
             for id, c_w, why, label in others
             if abs(c_w / true - 1) > 0.025  # else it is what the theory itself says
         ]

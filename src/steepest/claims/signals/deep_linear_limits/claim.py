@@ -6,8 +6,6 @@ no mean width does. Data and dimension do not commute either: the spectrum of XX
 Marchenko–Pastur law of P/n_0.
 """
 
-from collections.abc import Mapping
-
 import numpy as np
 import xarray
 from scipy.special import polygamma, psi
@@ -122,7 +120,7 @@ class DeepLinearLimits(kit.Claim[None]):
         "variance.network.exchanged": "they are 14 % apart at most",
     }
     shared = {
-        "claim.DeepLinearLimits.rounds": "it counts layers, a given of both sides; the normal law does not ask it",
+        "claim.DeepLinearLimits.rounds": "it counts layers, a given of both sides; the normal law does not ask it"
     }
     tiny = {
         "widths": (8, 12, 16),
@@ -166,7 +164,7 @@ class DeepLinearLimits(kit.Claim[None]):
         each_round = sum(1 / n for n in turns)
         return tuple(max(1, round(ratio / each_round)) for ratio in self.ratios)
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {
             "network": tuple(" and ".join(map(str, turns)) for turns in self.turns),
             "ratio": self.ratios,
@@ -176,34 +174,34 @@ class DeepLinearLimits(kit.Claim[None]):
             "eigenvalue": tuple(self.grid),
         }
 
-    def hypotheses(self, setting: None) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         narrow = min(self.widths)
-        return [
-            kit.assume(
-                "α = P/n_0", self.alpha, "<", 1, "the theorem is for fewer data than dimensions"
-            ),
-            kit.assume("number of data P", self.rows, ">=", 100, "the law is for large P and n_0"),
-            kit.assume(
-                "smallest width",
-                min(narrow, *self.alternating),
-                ">=",
-                8,
-                "the logarithm is nearly normal for large widths",
-            ),
-            kit.assume(
-                "L/n of the limit of depth", self.deep / narrow, ">=", 10, "choose a larger --deep"
-            ),
-            kit.assume("widths", len(set(self.widths)), ">=", 3, "an exponent is fitted over them"),
-            kit.assume(
-                "ratio of alternating widths",
-                max(self.alternating) / min(self.alternating),
-                ">=",
-                4,
-                "means of widths must differ",
-            ),
-        ]
+        yield kit.assume(
+            "α = P/n_0", self.alpha, "<", 1, "the theorem is for fewer data than dimensions"
+        )
+        yield kit.assume("number of data P", self.rows, ">=", 100, "the law is for large P and n_0")
+        yield kit.assume(
+            "smallest width",
+            min(narrow, *self.alternating),
+            ">=",
+            8,
+            "the logarithm is nearly normal for large widths",
+        )
+        yield kit.assume(
+            "L/n of the limit of depth", self.deep / narrow, ">=", 10, "choose a larger --deep"
+        )
+        yield kit.assume(
+            "widths", len(set(self.widths)), ">=", 3, "an exponent is fitted over them"
+        )
+        yield kit.assume(
+            "ratio of alternating widths",
+            max(self.alternating) / min(self.alternating),
+            ">=",
+            4,
+            "means of widths must differ",
+        )
 
-    def predict(self, setting: None) -> kit.Prediction:
+    def predict(self, setting):
         n = np.array(self.widths)
         moments = np.array(
             [np.outer(_moments(turns), self.rounds(turns)) for turns in self.turns]
@@ -219,7 +217,7 @@ class DeepLinearLimits(kit.Claim[None]):
             spectrum=("eigenvalue", marchenko_pastur_cdf(self.grid, self.alpha)),
         )
 
-    def observe(self, setting: None, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         narrow = int(np.argmin(self.widths))
         logs = []
@@ -290,7 +288,7 @@ class DeepLinearLimits(kit.Claim[None]):
             path[:, i] = log
         return path.reshape(self.groups, self.networks, rounds)
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return moments of groups, which logarithms are below the normal law's quantiles, and shares of spectra."""
         grid = xarray.DataArray(self.grid, dims="eigenvalue", coords={"eigenvalue": self.grid})
         return {
@@ -300,114 +298,100 @@ class DeepLinearLimits(kit.Claim[None]):
             "spectrum": (seen.eigenvalues <= grid).mean("place"),
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "mean",
-                law["mean"],
-                seen.logs,
-                0.1,  # the interval is 6 % at the smallest Σ 1/n_l
-                label="mean of log‖θ‖",
-            ),
-            kit.follows(
-                "variance",
-                law.variance,
-                seen.variance,
-                0.12,  # the interval is 6 %
-                label="variance of log‖θ‖",
-            ),
-            kit.share(
-                "normal",
-                law.below,
-                seen.below,
-                0.06,  # the limit is 0.03 off at width 8, and the interval is 0.025
-                over="network share",
-                label="share of log‖θ‖ below a quantile of the normal law",
-            ),
-            kit.follows(
-                "deep",
-                law.deep,
-                seen.deep,
-                0.025,  # the interval is 1 % at the smallest depth, −L/2n is 4 % off
-                label=f"mean of log‖θ‖ of deep networks, n = {min(self.widths)}",
-            ),
-            kit.power(
-                "spread",
-                law.spread,
-                seen.spread,
-                0.06,
-                over="width",
-                label=f"spread of log‖θ‖ against width, L = {self.shallow}",
-            ),
-            kit.follows(
-                "factor", law.factor, seen.factors, 0.05, label="variance of a layer's factor"
-            ),
-            kit.follows(
-                "spectrum",
-                law.spectrum,
-                seen.spectrum,
-                0.02,
-                absolute=True,
-                label="share of a spectrum below an eigenvalue",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "mean",
+            law["mean"],
+            seen.logs,
+            0.1,  # the interval is 6 % at the smallest Σ 1/n_l
+            label="mean of log‖θ‖",
+        )
+        yield kit.follows(
+            "variance",
+            law.variance,
+            seen.variance,
+            0.12,  # the interval is 6 %
+            label="variance of log‖θ‖",
+        )
+        yield kit.share(
+            "normal",
+            law.below,
+            seen.below,
+            0.06,  # the limit is 0.03 off at width 8, and the interval is 0.025
+            over="network share",
+            label="share of log‖θ‖ below a quantile of the normal law",
+        )
+        yield kit.follows(
+            "deep",
+            law.deep,
+            seen.deep,
+            0.025,  # the interval is 1 % at the smallest depth, −L/2n is 4 % off
+            label=f"mean of log‖θ‖ of deep networks, n = {min(self.widths)}",
+        )
+        yield kit.power(
+            "spread",
+            law.spread,
+            seen.spread,
+            0.06,
+            over="width",
+            label=f"spread of log‖θ‖ against width, L = {self.shallow}",
+        )
+        yield kit.follows(
+            "factor", law.factor, seen.factors, 0.05, label="variance of a layer's factor"
+        )
+        yield kit.follows(
+            "spectrum",
+            law.spectrum,
+            seen.spectrum,
+            0.02,
+            absolute=True,
+            label="share of a spectrum below an eigenvalue",
+        )
 
-    def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         ratios = np.array(self.ratios)
         z = norm.ppf(SHARES)
         spread = np.sqrt(self.aspect / 2)
-        return [
-            kit.rival(
-                "printed_normal",
-                "as printed",
-                label="log‖θ‖ is N(−L/4n, L/4n)",
-                quantiles=("share", -self.aspect / 4 + z * spread / np.sqrt(2)),
-                mean=law["mean"] / 2,
-                variance=law.variance / 2,
-                factor=law.factor / 2,
-                deep=law.deep / 2,
-            ),
-            kit.rival(
-                "leading_order",
-                "it is what remains at large widths",
-                label="the mean is −½ Σ 1/n_l at any width",
-                mean=("ratio", -ratios / 2),
-                deep=law.deep * (-0.5 / min(self.widths)) / _moments((min(self.widths),))[0],
-            ),
-            kit.rival(
-                "normal_length",
-                "it is a sum of many small parts while Σ 1/n_l is small",
-                label="the length itself is normal",
-                quantiles=("share", np.log(np.maximum(1 + z * spread, 1e-3))),
-            ),
-            self.of_one_width(
-                law,
-                "mean_width",
-                float(np.mean(self.alternating)),
-                "the ratio of depth to width, with the mean of the widths",
-                "L over the mean width, in place of Σ 1/n_l",
-            ),
-            self.of_one_width(
-                law,
-                "geometric_width",
-                float(np.exp(np.mean(np.log(self.alternating)))),
-                "lengths multiply, and so do widths",
-                "L over the geometric mean width",
-            ),
-            kit.rival(
-                "width_first",
-                "n → ∞ first",
-                label="‖θ‖ is near one at every depth",
-                quantiles=("share", 0.01 * z),
-            ),
-            kit.rival(
-                "inverse_width",
-                "so falls the variance",
-                label="the spread falls like 1/n",
-                spread=law.spread**2,
-            ),
-            *self.rivals_of_spectrum(law),
-        ]
+        yield kit.rival(
+            "log‖θ‖ is N(−L/4n, L/4n)",
+            "as printed",
+            id="printed_normal",
+            quantiles=("share", -self.aspect / 4 + z * spread / np.sqrt(2)),
+            mean=law["mean"] / 2,
+            variance=law.variance / 2,
+            factor=law.factor / 2,
+            deep=law.deep / 2,
+        )
+        yield kit.rival(
+            "the mean is −½ Σ 1/n_l at any width",
+            "it is what remains at large widths",
+            mean=("ratio", -ratios / 2),
+            deep=law.deep * (-0.5 / min(self.widths)) / _moments((min(self.widths),))[0],
+        )
+        yield kit.rival(
+            "the length itself is normal",
+            "it is a sum of many small parts while Σ 1/n_l is small",
+            quantiles=("share", np.log(np.maximum(1 + z * spread, 1e-3))),
+        )
+        yield self.of_one_width(
+            law,
+            "mean_width",
+            float(np.mean(self.alternating)),
+            "the ratio of depth to width, with the mean of the widths",
+            "L over the mean width, in place of Σ 1/n_l",
+        )
+        yield self.of_one_width(
+            law,
+            "geometric_width",
+            float(np.exp(np.mean(np.log(self.alternating)))),
+            "lengths multiply, and so do widths",
+            "L over the geometric mean width",
+        )
+        yield kit.rival(
+            "‖θ‖ is near one at every depth", "n → ∞ first", quantiles=("share", 0.01 * z)
+        )
+        yield kit.rival("the spread falls like 1/n", "so falls the variance", spread=law.spread**2)
+        yield from self.rivals_of_spectrum(law)
 
     def of_one_width(
         self, law: xarray.Dataset, id: str, width: float, why: str, label: str
@@ -416,48 +400,38 @@ class DeepLinearLimits(kit.Claim[None]):
         moments = np.outer(_moments((width, width)), self.rounds(self.alternating))
         replaced = lambda array, values: (array.dims, np.vstack([array.values[:-1], values]))
         mean, variance = map(replaced, (law["mean"], law.variance), moments)
-        return kit.rival(id, why, label=label, mean=mean, variance=variance)
+        return kit.rival(label, why, id=id, mean=mean, variance=variance)
 
     def rivals_of_spectrum(self, law: xarray.Dataset) -> list[kit.Rival]:
         """Return wrong theories of the spectrum of sample covariances."""
         return [
             kit.rival(
-                "printed_density",
+                "the printed density, over 4πx",
                 "as printed",
-                label="the printed density, over 4πx",
                 spectrum=law.spectrum * self.alpha / 2,
             ),
             kit.rival(
-                "dimension_first",
+                "the sample covariance is the identity",
                 "n_0 → ∞ first",
-                label="the sample covariance is the identity",
                 spectrum=("eigenvalue", (self.grid >= 1).astype(float)),
             ),
         ]
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "tied",
-                "the factors of a vector's length are no longer independent",
-                label="one matrix in all layers",
-                logs=seen.tied_logs,
-                deep=seen.tied_deep,
-            ),
-            kit.control(
-                "as_deep_as_wide",
-                "at one L/n the spread does not depend on the width",
-                label=f"layers in proportion to the width for {self.shallow} layers",
-                few=(
-                    "width seed draw",
-                    seen.logs.isel(ratio=-1).values[: len(self.widths)],
-                ),
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "one matrix in all layers",
+            "the factors of a vector's length are no longer independent",
+            logs=seen.tied_logs,
+            deep=seen.tied_deep,
+        )
+        yield kit.control(
+            f"layers in proportion to the width for {self.shallow} layers",
+            "at one L/n the spread does not depend on the width",
+            id="as_deep_as_wide",
+            few=("width seed draw", seen.logs.isel(ratio=-1).values[: len(self.widths)]),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         curves = []
         for i, n in enumerate(self.widths):
             layers = np.linspace(0, self.rounds((n,))[-1] - 1, POINTS).astype(int) + 1
@@ -468,23 +442,21 @@ class DeepLinearLimits(kit.Claim[None]):
         shares = np.arange(1, len(values) + 1) / len(values)
         grid = np.linspace(0, 1.5 * marchenko_pastur_edges(self.alpha)[1], 400)
         cdf = marchenko_pastur_cdf(grid, self.alpha)
-        return (
-            kit.panel(
-                "Only L/n matters",
-                "L/n",
-                "mean of log‖θ‖",
-                *curves,
-                kit.predicted_curve(ratio, -ratio / 2, "−L/2n"),
-                kit.rival_curve(ratio, -ratio / 4, "−L/4n"),
-            ),
-            kit.panel(
-                f"Spectrum of XXᵀ/n_0, α = {self.alpha:g}",
-                "eigenvalue",
-                "share below",
-                kit.observed_curve(values, shares, "observed", kind="steps"),
-                kit.predicted_curve(grid, cdf, "Marchenko–Pastur"),
-                kit.rival_curve(grid, cdf * self.alpha / 2, "density as printed"),
-            ),
+        yield kit.panel(
+            "Only L/n matters",
+            "L/n",
+            "mean of log‖θ‖",
+            *curves,
+            kit.predicted_curve(ratio, -ratio / 2, "−L/2n"),
+            kit.rival_curve(ratio, -ratio / 4, "−L/4n"),
+        )
+        yield kit.panel(
+            f"Spectrum of XXᵀ/n_0, α = {self.alpha:g}",
+            "eigenvalue",
+            "share below",
+            kit.observed_curve(values, shares, "observed", kind="steps"),
+            kit.predicted_curve(grid, cdf, "Marchenko–Pastur"),
+            kit.rival_curve(grid, cdf * self.alpha / 2, "density as printed"),
         )
 
 

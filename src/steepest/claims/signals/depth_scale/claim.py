@@ -6,7 +6,6 @@ which input it saw.
 """
 
 import itertools
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -87,11 +86,7 @@ class DepthScale(kit.Claim[Setting]):
     )
 
     kind = "limit"
-    says = {
-        "as exp(−l/ξ)": "remaining",
-        "in order": "ordered",
-        "in chaos": "chaotic",
-    }
+    says = {"as exp(−l/ξ)": "remaining", "in order": "ordered", "in chaos": "chaotic"}
     statement = (
         r"|c^{(l)}-c^*|\sim e^{-l/\xi},\quad \xi^{-1}=-\log\chi_{c^*},\quad "
         r"\chi_{c^*}=C_W\,\mathbb{E}\,\sigma'(u)\,\sigma'(v)"
@@ -135,7 +130,7 @@ class DepthScale(kit.Claim[Setting]):
             for c_w, c_b in zip(self.c_w, self.c_b, strict=True)
         ]
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         names = [f"C_W {w:g}, C_b {b:g}" for w, b in zip(self.c_w, self.c_b, strict=True)]
         in_order = [point.scales.correlation == 1 for point in self.points()]
         return {
@@ -148,20 +143,18 @@ class DepthScale(kit.Claim[Setting]):
     def check_fields(self) -> None:
         kit.same_lengths(self, "c_w", "c_b")
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         points = self.points()
         return Setting([point.scales for point in points], [point.setting(key) for point in points])
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         axes = self.axes()
         both = "name points of both phases"
-        return [
-            *rests_and_forgets(setting.scales, self.layers, self.width),
-            kit.assume("points in order", len(axes["ordered_point"]), ">=", 1, both),
-            kit.assume("points in chaos", len(axes["chaotic_point"]), ">=", 1, both),
-        ]
+        yield from rests_and_forgets(setting.scales, self.layers, self.width)
+        yield kit.assume("points in order", len(axes["ordered_point"]), ">=", 1, both)
+        yield kit.assume("points in chaos", len(axes["chaotic_point"]), ">=", 1, both)
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         return kit.law(
             **self.law_of(np.array([scales.xi_correlation for scales in setting.scales]))
         )
@@ -177,7 +170,7 @@ class DepthScale(kit.Claim[Setting]):
             "remaining": ("point layer", left),
         }
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         point = self.points()[0]
 
         def correlations(task: tuple) -> jax.Array:
@@ -190,7 +183,7 @@ class DepthScale(kit.Claim[Setting]):
         measured = kit.compiled(lambda tasks: jax.lax.map(correlations, tasks))(tasks)
         return kit.seen(correlation=("point group depth pair", measured))
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> dict[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return the difference of the two correlations, its depth scale, and what remains of it."""
         difference = seen.correlation.isel(pair=0) - seen.correlation.isel(pair=1)
         scales = [fitted_scale(groups, self.floor) for groups in difference.values]
@@ -209,76 +202,57 @@ class DepthScale(kit.Claim[Setting]):
             ),
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "ordered",
-                law.scale_in_order,
-                seen.scale_in_order,
-                ORDERED,
-                label="ξ in order",
-            ),
-            kit.follows(
-                "chaotic",
-                law.scale_in_chaos,
-                seen.scale_in_chaos,
-                CHAOTIC,
-                label="ξ in chaos",
-            ),
-            kit.follows(
-                "remaining",
-                law.remaining,
-                seen.remaining,
-                REMAINING,
-                label="share of a difference that is left after l layers",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "ordered", law.scale_in_order, seen.scale_in_order, ORDERED, label="ξ in order"
+        )
+        yield kit.follows(
+            "chaotic", law.scale_in_chaos, seen.scale_in_chaos, CHAOTIC, label="ξ in chaos"
+        )
+        yield kit.follows(
+            "remaining",
+            law.remaining,
+            seen.remaining,
+            REMAINING,
+            label="share of a difference that is left after l layers",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         scales = setting.scales
         xi = np.array([scale.xi_correlation for scale in scales])
         in_units = np.multiply.outer(1 / xi, np.array(self.compared))
-        return [
-            kit.rival(
-                "chi_parallel",
-                "the variance approaches K* with it",
-                label="ξ from χ∥",
-                **self.law_of(np.array([scale.xi_parallel for scale in scales])),
-            ),
-            kit.rival(
-                "chi_at_one",
-                "that is the fixed point in the ordered phase",
-                label="ξ from χ⊥ at correlation one",
-                **self.law_of(np.array([scale.xi_perpendicular for scale in scales])),
-            ),
-            kit.rival(
-                "distances",
-                "distances of unit vectors, √(2(1 − c)), forget half as fast",
-                label="twice ξ",
-                **self.law_of(2 * xi),
-            ),
-            kit.rival(
-                "power",
-                "so it is on the critical line",
-                label="a difference falls like 1/(1 + l/ξ)",
-                remaining=("point layer", 1 / (1 + in_units)),
-            ),
-        ]
+        yield kit.rival(
+            "ξ from χ∥",
+            "the variance approaches K* with it",
+            id="chi_parallel",
+            **self.law_of(np.array([scale.xi_parallel for scale in scales])),
+        )
+        yield kit.rival(
+            "ξ from χ⊥ at correlation one",
+            "that is the fixed point in the ordered phase",
+            id="chi_at_one",
+            **self.law_of(np.array([scale.xi_perpendicular for scale in scales])),
+        )
+        yield kit.rival(
+            "twice ξ",
+            "distances of unit vectors, √(2(1 − c)), forget half as fast",
+            **self.law_of(2 * xi),
+        )
+        yield kit.rival(
+            "a difference falls like 1/(1 + l/ξ)",
+            "so it is on the critical line",
+            remaining=("point layer", 1 / (1 + in_units)),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         others = seen.correlation.roll(point=1).values
-        return [
-            kit.control(
-                "other_point",
-                "C_W and C_b decide how fast networks forget",
-                label="networks of another point in the place of each",
-                correlation=("point group depth pair", others),
-            ),
-        ]
+        yield kit.control(
+            "networks of another point in the place of each",
+            "C_W and C_b decide how fast networks forget",
+            correlation=("point group depth pair", others),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         depths = np.arange(self.layers + 1)
         falls: list[kit.Curve] = []
         for i, name in enumerate(law.point.values):
@@ -291,21 +265,19 @@ class DepthScale(kit.Claim[Setting]):
         predicted = np.append(law.scale_in_order, law.scale_in_chaos)
         measured = np.append(seen.scale_in_order.mean("seed"), seen.scale_in_chaos.mean("seed"))
         ends = [predicted.min(), predicted.max()]
-        return (
-            kit.panel(
-                "Two correlations approach each other",
-                "layer",
-                "difference / at the start",
-                *falls,
-                log="y",
-                ylim=(0.03, 1.2),
-            ),
-            kit.panel(
-                "The depth scale",
-                "predicted ξ [layers]",
-                "measured ξ [layers]",
-                kit.observed_curve(predicted, measured, kind="points"),
-                kit.predicted_curve(ends, ends, "−1/log χ"),
-                log="xy",
-            ),
+        yield kit.panel(
+            "Two correlations approach each other",
+            "layer",
+            "difference / at the start",
+            *falls,
+            log="y",
+            ylim=(0.03, 1.2),
+        )
+        yield kit.panel(
+            "The depth scale",
+            "predicted ξ [layers]",
+            "measured ξ [layers]",
+            kit.observed_curve(predicted, measured, kind="points"),
+            kit.predicted_curve(ends, ends, "−1/log χ"),
+            log="xy",
         )

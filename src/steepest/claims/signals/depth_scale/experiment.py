@@ -1,6 +1,6 @@
 """One point of the depth scale: correlations through random networks at one (C_W, C_b)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -16,7 +16,7 @@ from steepest.kernels import (
     depth_scales,
     planar_inputs,
 )
-from steepest.kit.points import Arrays, equal
+from steepest.kit.points import equal
 from steepest.nn.activations import activation, gaussian_mean
 from steepest.nn.networks import sample_grams
 
@@ -58,7 +58,7 @@ class DepthScalePoint(kit.Point):
         """Return fixed points and depth scales."""
         return resting(self.activation, self.c_w, self.c_b)
 
-    def setting(self, key: kit.Key) -> jax.Array:
+    def setting(self, key):
         """Return one input and two others at rest, at correlations around the fixed one, shape ``(3, 2)``."""
         k = self.scales.k_star
         c = self.scales.correlation
@@ -72,10 +72,10 @@ class DepthScalePoint(kit.Point):
         angles = np.arccos(np.clip(((c + apart) * k - self.c_b) / (k - self.c_b), -1, 1))
         return planar_inputs(k, self.c_w, self.c_b, (1, 0), *((1, angle) for angle in angles))
 
-    def predict(self, setting: jax.Array) -> kit.Prediction:
+    def predict(self, setting):
         return kit.Prediction(scale=((), self.scales.xi_correlation, "layers"))
 
-    def observe(self, setting: jax.Array, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         # A traced field is a strong float64, which would carry the whole computation out of single precision.
         single = self.traced({"c_w": jnp.float32(self.c_w), "c_b": jnp.float32(self.c_b)})
         return {"correlation": single.correlations(setting, key)}
@@ -93,17 +93,17 @@ class DepthScalePoint(kit.Point):
         grouped = correlation[: group * GROUPS].reshape(GROUPS, group, self.layers + 1, 2)
         return grouped.mean(1)
 
-    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         return rests_and_forgets([self.scales], self.layers, self.width)
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
+    def judge(self, predicted, observed):
         correlation = np.asarray(observed["correlation"], float)
         difference = correlation[..., 0] - correlation[..., 1]
         # where nothing is at rest there is no difference to follow
         followed = np.isfinite(difference).all() and difference[:, 0].mean() > 0
         none = np.full(len(difference), np.nan)
         measured = fitted_scale(difference, self.floor) if followed else none
-        return [equal("depth_scale", predicted["scale"], measured, MARGIN, label="ξ")]
+        yield equal("depth_scale", predicted["scale"], measured, MARGIN, label="ξ")
 
     def boundaries(self, x: str, y: str) -> tuple[kit.Curve, ...]:
         if {x, y} != {"c_w", "c_b"}:

@@ -7,7 +7,7 @@ biases, all of them change by order one. A last layer that starts smaller is not
 layers, as the notes print the remedy, features move less than before.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -173,19 +173,15 @@ class LazyOrRich(kit.Claim[Setting]):
         """Return the powers of n in each parameterization, of all CHANGES."""
         return [SLOPES[name] for name in self.parameterizations]
 
-    def axes(self) -> dict[str, tuple]:
-        return {
-            "parameterization": self.parameterizations,
-            "width": self.widths,
-            "what": CHANGES,
-        }
+    def axes(self):
+        return {"parameterization": self.parameterizations, "width": self.widths, "what": CHANGES}
 
     def check_fields(self) -> None:
         for name in self.parameterizations:
             if name not in SLOPES:
                 raise kit.UserError(f"--parameterizations takes {', '.join(SLOPES)}, got {name}")
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         raw = signs(digits((3, 8), self.examples))
         pixels = np.asarray(raw.x)
         data = Dataset(pixels - pixels.mean(0), np.asarray(raw.y), "centred digits")
@@ -194,15 +190,13 @@ class LazyOrRich(kit.Claim[Setting]):
         stable = [2 / (mean_top(net, weights, data) * step_scale(net)) for net in nets]
         return Setting(data, [self.step * rate for rate in stable])
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         smaller = "choose a --step below 1: above, descent catapults"
         wider = "the exponents are for wide networks"
-        return [
-            kit.assume("step size / (2/λ_max)", self.step, "<", 1, smaller),
-            kit.assume("smallest width", min(self.widths), ">=", 50, wider),
-        ]
+        yield kit.assume("step size / (2/λ_max)", self.step, "<", 1, smaller)
+        yield kit.assume("smallest width", min(self.widths), ">=", 50, wider)
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         laws = {"change": self.powers(self.exponents)}
         if "printed" in self.parameterizations:
             laws["top"] = self.growing(1.0)
@@ -218,7 +212,7 @@ class LazyOrRich(kit.Claim[Setting]):
         """Return n to a power, in units of the smallest width."""
         return ("width", (np.array(self.widths, float) / self.widths[0]) ** exponent)
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         data = setting.data
         ends = []
@@ -248,15 +242,15 @@ class LazyOrRich(kit.Claim[Setting]):
             top=(dims, np.array(top, float)),
         )
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         reached = observed["loss"].max() / self.target
-        return [kit.assume("largest loss at the end / target", reached, "<=", 1, "raise --most")]
+        yield kit.assume("largest loss at the end / target", reached, "<=", 1, "raise --most")
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         output = seen.change.sel(what="output", drop=True)
         return {"moved": seen.change.where(seen.what == "output", seen.change / output)}
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         checks = []
         for name in self.parameterizations:
             # printed features move by their product with a last layer whose start is as large as what it learns
@@ -286,7 +280,7 @@ class LazyOrRich(kit.Claim[Setting]):
             checks.append(grows)
         return checks
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         rivals = self.rivals_of_changes()
         if "printed" in self.parameterizations:
             rich = [
@@ -295,15 +289,14 @@ class LazyOrRich(kit.Claim[Setting]):
             ]
             rivals += [
                 kit.rival(
-                    "printed_is_rich",
+                    "the printed remedy learns features",
                     "the notes print it as the remedy",
-                    label="the printed remedy learns features",
+                    id="printed_is_rich",
                     change=self.powers(rich),
                 ),
                 kit.rival(
-                    "printed_step",
+                    "a step of order one is stable for the printed remedy",
                     "a reading of the printed step sizes",
-                    label="a step of order one is stable for the printed remedy",
                     top=self.growing(0.0),
                 ),
             ]
@@ -348,23 +341,20 @@ class LazyOrRich(kit.Claim[Setting]):
             ),
         )
         return [
-            kit.rival(id, why, label=label, change=self.powers(exponents))
+            kit.rival(label, why, id=id, change=self.powers(exponents))
             for id, why, label, exponents in candidates
             if not np.array_equal(exponents, theory)
         ]
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         others = self.others()
-        return [
-            kit.control(
-                "other_parameterization",
-                "the parameterization decides how far networks move",
-                label="networks of another parameterization in the place of each",
-                change=seen.change.copy(data=seen.change.isel(parameterization=others)),
-                top=seen.top.copy(data=seen.top.isel(parameterization=others)),
-            ),
-            self.one_width(seen),
-        ]
+        yield kit.control(
+            "networks of another parameterization in the place of each",
+            "the parameterization decides how far networks move",
+            change=seen.change.copy(data=seen.change.isel(parameterization=others)),
+            top=seen.top.copy(data=seen.top.isel(parameterization=others)),
+        )
+        yield self.one_width(seen)
 
     def others(self) -> list[int]:
         """Return for each parameterization the place of the next before it of another law, around the list.
@@ -380,15 +370,12 @@ class LazyOrRich(kit.Claim[Setting]):
         """Return the control of networks that are all as wide as the narrowest."""
         narrow = seen.change.isel(width=[0] * len(self.widths))
         return kit.control(
-            "one_width",
+            "the narrowest networks in the place of all",
             "they all have the same width",
-            label="the narrowest networks in the place of all",
             change=narrow.assign_coords(width=seen.width),
         )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: object
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         measured = seen.change.mean("seed")
         first = measured.isel(width=0, drop=True)
         return tuple(

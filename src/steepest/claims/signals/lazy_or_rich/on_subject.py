@@ -61,7 +61,7 @@ class LazyOnSubject(OnSubject, LazyOrRich):
         "width": "a factor of its hidden widths, as the law is about how changes depend on it",
     }
     left_out = {
-        "change_printed_…, printed_top": "they are about a network that the notes print, not about yours",
+        "change_printed_…, printed_top": "they are about a network that the notes print, not about yours"
     }
     unchecked = ("its width enters as in the parameterization that was named",)
     notes = (
@@ -240,9 +240,8 @@ class LazyOnSubject(OnSubject, LazyOrRich):
         lazier = seen.change.where(seen.what == "output", seen.change * narrower)
         return [
             kit.control(
-                "lazier",
+                "changes that fall by n^(-1/2) more than those of your network",
                 "features must not fall with width",
-                label="changes that fall by n^(-1/2) more than those of your network",
                 change=lazier.transpose(*seen.change.dims),
             )
         ]

@@ -10,7 +10,6 @@ The limit needs no bound on the growth of σ: for σ = exp, with two hidden laye
 their covariance is infinite at every width, so that averages over neurons have moments by such a bound alone.
 """
 
-from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import numpy as np
@@ -191,7 +190,7 @@ class NngpLimit(kit.Claim[Setting]):
         ),
     )
     shared = {
-        "steepest.nn.activations._activation.activation": "theory takes Gaussian expectations, the experiment values",
+        "steepest.nn.activations._activation.activation": "theory takes Gaussian expectations, the experiment values"
     }
     tiny = {
         "widths": (32, 48, 64),
@@ -209,7 +208,7 @@ class NngpLimit(kit.Claim[Setting]):
     }
     out_of_scope = {"hidden": 12}
 
-    def axes(self) -> dict[str, Sequence[float | str]]:
+    def axes(self):
         return {
             "activation": self.activations,
             "width": self.widths,
@@ -222,7 +221,7 @@ class NngpLimit(kit.Claim[Setting]):
     def check_fields(self) -> None:
         kit.same_lengths(self, "activations", "c_w", "c_b")
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         named = zip(self.activations, self.c_w, self.c_b, strict=True)
         cases = [Case(activation(name), *variances) for name, *variances in named]
         inputs = three_images()
@@ -236,18 +235,16 @@ class NngpLimit(kit.Claim[Setting]):
             frequencies(exponential_kernel(GROWTH_C_W, gentle, 2)),
         )
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
-        return [
-            kit.assume(
-                "hidden layers / smallest width",
-                self.hidden / min(self.widths),
-                "<=",
-                0.1,
-                "the expansion is in L/n; choose wider --widths",
-            )
-        ]
+    def hypotheses(self, setting):
+        yield kit.assume(
+            "hidden layers / smallest width",
+            self.hidden / min(self.widths),
+            "<=",
+            0.1,
+            "the expansion is in L/n; choose wider --widths",
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         orders = [first_order(case, setting.inputs, self.hidden) for case in setting.cases]
         pairs = list(zip(orders, setting.frequencies, strict=True))
         shifts = [characteristic_shift(order, u).mean() for order, u in pairs]
@@ -272,7 +269,7 @@ class NngpLimit(kit.Claim[Setting]):
             largest=("exponential_width", np.ones(len(EXPONENTIAL_WIDTHS))),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         whole, short, alone = self.observe_moments(setting, rng)
         of_covariance = "activation width seed entry"
@@ -352,66 +349,64 @@ class NngpLimit(kit.Claim[Setting]):
         columns = [[of(n, signs) for n in self.sign_widths] for signs in (True, False)]
         return np.stack(columns[0], -1), np.stack(columns[1], -1)
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> dict[str, xarray.DataArray]:
+    def derive(self, law, seen):
         return {"departure": (seen.cosine - law.joint).mean("frequency")}
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "kernel",
-                law["kernel"],
-                seen.covariance.isel(width=-1),
-                KERNEL,
-                label="covariance of an output at three inputs, largest width",
-            ),
-            kit.follows(
-                "joint_law",
-                law.joint,
-                seen.cosine.isel(width=-1),
-                FREQUENCY,
-                absolute=True,
-                label="characteristic function at three inputs, largest width",
-            ),
-            kit.follows(
-                "joint_departure",
-                law.departure,
-                seen.departure,
-                JOINT,
-                over="activation",
-                label="departure of the characteristic function, mean over widths",
-            ),
-            kit.power(
-                "joint_exponent",
-                law.departure.isel(activation=0),
-                seen.departure.isel(activation=0),
-                0.17,  # the next order takes 0.05, sampling leaves 0.08
-                over="width",
-                label=f"{self.activations[0]}: departure of the characteristic function against width",
-            ),
-            kit.follows(
-                "kurtosis",
-                law["kurtosis"],
-                seen["kurtosis"],
-                KURTOSIS,
-                label="excess kurtosis at every width",
-            ),
-            kit.power(
-                "kurtosis_exponent",
-                law["kurtosis"].isel(activation=0),
-                seen["kurtosis"].isel(activation=0),
-                0.1,
-                over="width",
-                label=f"{self.activations[0]}: excess kurtosis against width",
-            ),
-            kit.follows(
-                "sign_kurtosis",
-                law.sign_kurtosis,
-                seen.sign_kurtosis,
-                SIGNS,
-                label="ReLU, weights that are signs: excess kurtosis",
-            ),
-            *self.judge_growth(law, seen),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "kernel",
+            law["kernel"],
+            seen.covariance.isel(width=-1),
+            KERNEL,
+            label="covariance of an output at three inputs, largest width",
+        )
+        yield kit.follows(
+            "joint_law",
+            law.joint,
+            seen.cosine.isel(width=-1),
+            FREQUENCY,
+            absolute=True,
+            label="characteristic function at three inputs, largest width",
+        )
+        yield kit.follows(
+            "joint_departure",
+            law.departure,
+            seen.departure,
+            JOINT,
+            over="activation",
+            label="departure of the characteristic function, mean over widths",
+        )
+        yield kit.power(
+            "joint_exponent",
+            law.departure.isel(activation=0),
+            seen.departure.isel(activation=0),
+            0.17,  # the next order takes 0.05, sampling leaves 0.08
+            over="width",
+            label=f"{self.activations[0]}: departure of the characteristic function against width",
+        )
+        yield kit.follows(
+            "kurtosis",
+            law["kurtosis"],
+            seen["kurtosis"],
+            KURTOSIS,
+            label="excess kurtosis at every width",
+        )
+        yield kit.power(
+            "kurtosis_exponent",
+            law["kurtosis"].isel(activation=0),
+            seen["kurtosis"].isel(activation=0),
+            0.1,
+            over="width",
+            label=f"{self.activations[0]}: excess kurtosis against width",
+        )
+        yield kit.follows(
+            "sign_kurtosis",
+            law.sign_kurtosis,
+            seen.sign_kurtosis,
+            SIGNS,
+            label="ReLU, weights that are signs: excess kurtosis",
+        )
+        yield from self.judge_growth(law, seen)
 
     def judge_growth(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
         """Compare networks with σ = exp with their limit, and the largest of many with their mean."""
@@ -441,32 +436,29 @@ class NngpLimit(kit.Claim[Setting]):
             ),
         ]
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         growth = (law.width / law.width[0]) ** 0.5
-        return [
-            *self.rivals_of_kernel(setting, law),
-            kit.rival(
-                "gaussian_kurtosis",
-                "the limit does not depend on the law of the weights",
-                label="signs have the kurtosis of Gaussian weights",
-                sign_kurtosis=3 * ((1 + 5 / law.sign_width) ** self.hidden - 1),
-            ),
-            kit.rival(
-                "linear_network",
-                "the gates of ReLU forgotten",
-                label="E z⁴/3(E z²)² is Π(1 + 2/n)",
-                kurtosis=3 * ((1 + 2 / law.width) ** self.hidden - 1),
-            ),
-            kit.rival(
-                "slow_decay",
-                "an average over n neurons does",
-                label="deviations fall like n^(−1/2)",
-                kurtosis=law["kurtosis"] * growth,
-                departure=law.departure * growth,
-            ),
-            *self.rivals_of_depth(law),
-            *self.rivals_of_growth(setting, law),
-        ]
+        yield from self.rivals_of_kernel(setting, law)
+        yield kit.rival(
+            "signs have the kurtosis of Gaussian weights",
+            "the limit does not depend on the law of the weights",
+            id="gaussian_kurtosis",
+            sign_kurtosis=3 * ((1 + 5 / law.sign_width) ** self.hidden - 1),
+        )
+        yield kit.rival(
+            "E z⁴/3(E z²)² is Π(1 + 2/n)",
+            "the gates of ReLU forgotten",
+            kurtosis=3 * ((1 + 2 / law.width) ** self.hidden - 1),
+        )
+        yield kit.rival(
+            "deviations fall like n^(−1/2)",
+            "an average over n neurons does",
+            id="slow_decay",
+            kurtosis=law["kurtosis"] * growth,
+            departure=law.departure * growth,
+        )
+        yield from self.rivals_of_depth(law)
+        yield from self.rivals_of_growth(setting, law)
 
     def rivals_of_growth(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
         """Return wrong theories of networks with σ = exp."""
@@ -475,23 +467,20 @@ class NngpLimit(kit.Claim[Setting]):
         short = exponential_kernel(GROWTH_C_W, setting.gentle, 1)
         return [
             kit.rival(
-                "bare_exponential",
+                "σ = exp: K ↦ C_W exp K",
                 "σ = exp as a kernel of its own, the variances forgotten",
-                label="σ = exp: K ↦ C_W exp K",
                 exponential=("frequency", characteristic(bare, u)),
                 typical=("entry", bare),
             ),
             kit.rival(
-                "one_exponential_short",
+                "σ = exp: one layer short",
                 "a network with two hidden layers has three matrices",
-                label="σ = exp: one layer short",
                 exponential=("frequency", characteristic(short, u)),
                 typical=("entry", short),
             ),
             kit.rival(
-                "moments_exist",
+                "σ = exp: no network counts among many",
                 "the proposition without its hypothesis: averages over neurons have bounded means",
-                label="σ = exp: no network counts among many",
                 largest=0 * law.largest,
             ),
         ]
@@ -511,29 +500,25 @@ class NngpLimit(kit.Claim[Setting]):
         stale = with_variances(short, law["kernel"].values)
         return [
             kit.rival(
-                "half_the_weights",
+                "half the kernel",
                 "He's factor of 2 forgotten in the last layer",
-                label="half the kernel",
                 kernel=law["kernel"] / 2,
             ),
             kit.rival(
-                "one_layer_short",
+                "the kernel is K^(L), one layer short",
                 "a network with L hidden layers has L+1 matrices",
-                label="the kernel is K^(L), one layer short",
                 kernel=("activation entry", short),
                 joint=joint(short),
             ),
             kit.rival(
-                "stale_correlations",
+                "correlations of outputs are one layer short, variances right",
                 "near criticality variances stay, and one forgets that correlations do not",
-                label="correlations of outputs are one layer short, variances right",
                 kernel=("activation entry", stale),
                 joint=joint(stale),
             ),
             kit.rival(
-                "independent_inputs",
+                "outputs at different inputs are independent",
                 "each output alone is as Gaussian",
-                label="outputs at different inputs are independent",
                 joint=joint(apart),
             ),
         ]
@@ -544,69 +529,59 @@ class NngpLimit(kit.Claim[Setting]):
             return []
         return [
             kit.rival(
-                "one_layer_fluctuates",
+                "only one layer's fluctuations count",
                 "the widths before it could already be infinite",
-                label="only one layer's fluctuations count",
+                id="one_layer_fluctuates",
                 kurtosis=law["kurtosis"] / self.hidden,
                 departure=law.departure / self.hidden,
             )
         ]
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         narrower = [0, *range(len(self.widths) - 1)]
-        return [
-            kit.control(
-                "earlier_layer",
-                "it has one hidden layer less",
-                label="outputs one layer earlier",
-                covariance=seen.covariance_short,
-                cosine=seen.cosine_short,
-                kurtosis=seen.kurtosis_short,
-            ),
-            kit.control(
-                "other_networks",
-                "every output keeps its own law, the joint law is lost",
-                label="outputs at the three inputs from three networks",
-                cosine=seen.cosine_alone,
-            ),
-            kit.control(
-                "narrower",
-                "the networks are narrower than the law is told",
-                label="the next narrower networks in the place of each",
-                cosine=seen.cosine.isel(width=narrower),
-                kurtosis=seen["kurtosis"].isel(width=narrower),
-            ),
-            kit.control(
-                "gaussian_weights",
-                "their fourth moment is 3",
-                label="networks with Gaussian matrices in the place of those of signs",
-                sign_kurtosis=seen.gaussian_kurtosis,
-            ),
-            kit.control(
-                "narrow_exponentials",
-                "they are far from the limit",
-                label=f"σ = exp, {NARROW} neurons",
-                exponential=seen.exponential_narrow,
-                typical=seen.typical_narrow,
-            ),
-            kit.control(
-                "no_kernel",
-                "E σ² = ∞, so that there is no K",
-                label="σ = exp(z²/2) for σ = exp",
-                exponential=seen.exponential_square,
-                typical=seen.typical_square,
-            ),
-            kit.control(
-                "one_hidden_layer",
-                "the covariance is a mean of lognormal numbers, which have moments",
-                label="σ = exp with one hidden layer",
-                largest=seen.largest_shallow,
-            ),
-        ]
+        yield kit.control(
+            "outputs one layer earlier",
+            "it has one hidden layer less",
+            covariance=seen.covariance_short,
+            cosine=seen.cosine_short,
+            kurtosis=seen.kurtosis_short,
+        )
+        yield kit.control(
+            "outputs at the three inputs from three networks",
+            "every output keeps its own law, the joint law is lost",
+            cosine=seen.cosine_alone,
+        )
+        yield kit.control(
+            "the next narrower networks in the place of each",
+            "the networks are narrower than the law is told",
+            cosine=seen.cosine.isel(width=narrower),
+            kurtosis=seen["kurtosis"].isel(width=narrower),
+        )
+        yield kit.control(
+            "networks with Gaussian matrices in the place of those of signs",
+            "their fourth moment is 3",
+            sign_kurtosis=seen.gaussian_kurtosis,
+        )
+        yield kit.control(
+            f"σ = exp, {NARROW} neurons",
+            "they are far from the limit",
+            id="narrow_exponentials",
+            exponential=seen.exponential_narrow,
+            typical=seen.typical_narrow,
+        )
+        yield kit.control(
+            "σ = exp(z²/2) for σ = exp",
+            "E σ² = ∞, so that there is no K",
+            exponential=seen.exponential_square,
+            typical=seen.typical_square,
+        )
+        yield kit.control(
+            "σ = exp with one hidden layer",
+            "the covariance is a mean of lognormal numbers, which have moments",
+            largest=seen.largest_shallow,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         return panels_of_limit(law, seen, rivals)
 
 

@@ -11,7 +11,7 @@ The chance that Θ exceeds its mean by a quarter to the whole of it is exactly k
 networks it is that of a lognormal law of the same moments, to an eighth. Chebyshev's bound is three to seven times it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -205,23 +205,21 @@ class NtkDepthToWidth(kit.Claim[jax.Array]):
         hidden = [np.resize(widths, layers) for widths in ((self.width,), self.turns)]
         return np.insert(hidden, 0, self.width, axis=1)
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {"depth": self.depths, "deep": self.deep, "excess": EXCESSES}
 
-    def setting(self, key: kit.Key) -> jax.Array:
+    def setting(self, key):
         return jax.random.normal(key, (self.width,), jnp.float32)
 
-    def hypotheses(self, setting: jax.Array) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         wide = self.kernel_depth / self.kernel_width
         note = "choose a larger --width or smaller --depths"
-        return [
-            kit.assume("largest L/n of plain means", self.loads.max(), "<=", LARGEST, note),
-            kit.assume(
-                "depth/width behind the mean kernel", wide, "<=", 0.05, "its formula is for n ≫ L"
-            ),
-        ]
+        yield kit.assume("largest L/n of plain means", self.loads.max(), "<=", LARGEST, note)
+        yield kit.assume(
+            "depth/width behind the mean kernel", wide, "<=", 0.05, "its formula is for n ≫ L"
+        )
 
-    def predict(self, setting: jax.Array) -> kit.Prediction:
+    def predict(self, setting):
         even = lambda depth: (self.width,) * depth
         in_turn = lambda depth: np.resize(self.turns, depth).tolist()
         mean, log_ratio = self.moments(setting, map(even, self.depths))
@@ -260,7 +258,7 @@ class NtkDepthToWidth(kit.Claim[jax.Array]):
         active = np.arange(1, self.width + 1)
         return binom.pmf(active, self.width, 0.5) @ chi2.sf(self.width * above, 2 * active[:, None])
 
-    def observe(self, setting: jax.Array, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         for_plain, for_tilted = jax.random.split(key)
         generator = kit.numpy_generator(for_plain)
         plain = [self.sample(generator, setting, (self.width,) * depth) for depth in self.depths]
@@ -325,46 +323,44 @@ class NtkDepthToWidth(kit.Claim[jax.Array]):
         logs = jax.lax.map(groups, lanes)[..., np.array(self.deep) - 1]
         return logs.reshape(2, estimates, self.groups, len(self.deep))
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         uneven = ", ".join(map(str, self.uneven))
-        return [
-            kit.follows(
-                "mean",
-                law["mean"],
-                seen["mean"],
-                0.02,  # exact at every width; the interval is 0.2 to 1 %
-                label="mean of Θ",
-            ),
-            kit.follows(
-                "log_ratio",
-                law.log_ratio,
-                seen.log_ratio,
-                0.05,  # exact; the interval is 2 %
-                label="log E Θ²/(E Θ)²",
-            ),
-            kit.follows(
-                "log_ratio_uneven",
-                law.uneven,
-                seen.uneven,
-                0.05,
-                label=f"log E Θ²/(E Θ)², widths {uneven}",
-            ),
-            *self.judge_tilted(law, seen),
-            kit.follows(
-                "top_eigenvalue",
-                law.top,
-                seen.top,
-                0.08,  # depth/width is 3 %, and so is the interval
-                label="λ_max of the mean kernel",
-            ),
-            kit.follows(
-                "tail",
-                law["tail"],
-                seen["tail"],
-                0.2,  # the lognormal law is off by up to 0.12, and the interval is 0.01 to 0.06
-                label="share of networks whose Θ is 1 + t times its mean or more",
-            ),
-        ]
+        yield kit.follows(
+            "mean",
+            law["mean"],
+            seen["mean"],
+            0.02,  # exact at every width; the interval is 0.2 to 1 %
+            label="mean of Θ",
+        )
+        yield kit.follows(
+            "log_ratio",
+            law.log_ratio,
+            seen.log_ratio,
+            0.05,  # exact; the interval is 2 %
+            label="log E Θ²/(E Θ)²",
+        )
+        yield kit.follows(
+            "log_ratio_uneven",
+            law.uneven,
+            seen.uneven,
+            0.05,
+            label=f"log E Θ²/(E Θ)², widths {uneven}",
+        )
+        yield from self.judge_tilted(law, seen)
+        yield kit.follows(
+            "top_eigenvalue",
+            law.top,
+            seen.top,
+            0.08,  # depth/width is 3 %, and so is the interval
+            label="λ_max of the mean kernel",
+        )
+        yield kit.follows(
+            "tail",
+            law["tail"],
+            seen["tail"],
+            0.2,  # the lognormal law is off by up to 0.12, and the interval is 0.01 to 0.06
+            label="share of networks whose Θ is 1 + t times its mean or more",
+        )
 
     def judge_tilted(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
         """Compare moments of deep networks, which are drawn under the tilted law."""
@@ -399,59 +395,55 @@ class NtkDepthToWidth(kit.Claim[jax.Array]):
             ),
         ]
 
-    def rivals(self, setting: jax.Array, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         depth = law.depth
         deep = law.deep
         square = np.expm1(self.moments(setting, [(self.width,)])[1][0])
         middle = round(np.mean(self.turns))
         even = (round(np.mean(self.uneven)),) * len(self.uneven)
-        return [
-            kit.rival(
-                "last_layer_forgotten",
-                "as printed: the last layer forgotten",
-                label="E Θ = 2L‖x‖²/n_0",
-                mean=law["mean"] * depth / (depth + 1),
-                deep_mean=law.deep_mean * deep / (deep + 1),
-                turns_mean=law.turns_mean * deep / (deep + 1),
-            ),
-            kit.rival(
-                "typical_kernel",
-                "what is seen of a lognormal kernel in few networks",
-                label="E Θ is the typical kernel",
-                mean=law["mean"] * np.exp(-law.log_ratio / 2),
-                deep_mean=law.deep_mean * np.exp(-law.deep_ratio / 2),
-                turns_mean=law.turns_mean * np.exp(-law.turns_ratio / 2),
-            ),
-            kit.rival(
-                "no_growth",
-                "the mean of Θ/(L+1) is",
-                label="relative variance independent of depth",
-                log_ratio=law.log_ratio.isel(depth=0, drop=True),
-            ),
-            kit.rival(
-                "linear_growth",
-                "independent layers add variances",
-                label="relative variance proportional to depth",
-                log_ratio=np.log1p(square * depth),
-                deep_ratio=np.log1p(square * deep),
-            ),
-            *self.other_tails(law),
-            *self.other_rates(),
-            kit.rival(
-                "mean_width",
-                "depth over width, where widths differ",
-                label="the mean width in place of the mean of 1/n",
-                uneven=self.moments(setting, [even])[1][0],
-                turns_ratio=("deep", self.moments(setting, [(middle,) * n for n in self.deep])[1]),
-            ),
-            kit.rival(
-                "fivefold_rate",
-                "the letter of the notes' theorem on derivatives",
-                label="five times the exact logarithm",
-                log_ratio=5 * law.log_ratio,
-            ),
-            *self.rivals_of_top(),
-        ]
+        yield kit.rival(
+            "E Θ = 2L‖x‖²/n_0",
+            "as printed: the last layer forgotten",
+            id="last_layer_forgotten",
+            mean=law["mean"] * depth / (depth + 1),
+            deep_mean=law.deep_mean * deep / (deep + 1),
+            turns_mean=law.turns_mean * deep / (deep + 1),
+        )
+        yield kit.rival(
+            "E Θ is the typical kernel",
+            "what is seen of a lognormal kernel in few networks",
+            id="typical_kernel",
+            mean=law["mean"] * np.exp(-law.log_ratio / 2),
+            deep_mean=law.deep_mean * np.exp(-law.deep_ratio / 2),
+            turns_mean=law.turns_mean * np.exp(-law.turns_ratio / 2),
+        )
+        yield kit.rival(
+            "relative variance independent of depth",
+            "the mean of Θ/(L+1) is",
+            log_ratio=law.log_ratio.isel(depth=0, drop=True),
+        )
+        yield kit.rival(
+            "relative variance proportional to depth",
+            "independent layers add variances",
+            id="linear_growth",
+            log_ratio=np.log1p(square * depth),
+            deep_ratio=np.log1p(square * deep),
+        )
+        yield from self.other_tails(law)
+        yield from self.other_rates()
+        yield kit.rival(
+            "the mean width in place of the mean of 1/n",
+            "depth over width, where widths differ",
+            id="mean_width",
+            uneven=self.moments(setting, [even])[1][0],
+            turns_ratio=("deep", self.moments(setting, [(middle,) * n for n in self.deep])[1]),
+        )
+        yield kit.rival(
+            "five times the exact logarithm",
+            "the letter of the notes' theorem on derivatives",
+            log_ratio=5 * law.log_ratio,
+        )
+        yield from self.rivals_of_top()
 
     def other_tails(self, law: xarray.Dataset) -> list[kit.Rival]:
         """Return wrong theories of the tail, of the exact variance."""
@@ -460,16 +452,10 @@ class NtkDepthToWidth(kit.Claim[jax.Array]):
         normal = xarray.apply_ufunc(norm.sf, above).transpose(*law["tail"].dims)
         bound = variance / (variance + law.excess**2)
         return [
+            kit.rival("the tail of a normal law", "sums over many paths are normal", tail=normal),
             kit.rival(
-                "normal_tail",
-                "sums over many paths are normal",
-                label="the tail of a normal law",
-                tail=normal,
-            ),
-            kit.rival(
-                "chebyshev_attained",
+                "the one-sided bound of Chebyshev, attained",
                 "as the notes bound the tail",
-                label="the one-sided bound of Chebyshev, attained",
                 tail=bound.transpose(*law["tail"].dims),
             ),
         ]
@@ -498,9 +484,9 @@ class NtkDepthToWidth(kit.Claim[jax.Array]):
         )
         return [
             kit.rival(
-                id,
+                label,
                 why,
-                label=label,
+                id=id,
                 log_ratio=of_depth(rate),
                 uneven=rate(load),
                 deep_ratio=of_deep(rate),
@@ -513,48 +499,39 @@ class NtkDepthToWidth(kit.Claim[jax.Array]):
         """Return wrong theories of the largest eigenvalue of the mean kernel."""
         return [
             kit.rival(
-                "printed_bound",
+                "λ_max of the expected kernel is at most 2L‖x‖²/n_0",
                 "as printed: gates of two inputs independent of the weights",
-                label="λ_max of the expected kernel is at most 2L‖x‖²/n_0",
                 top=2 * self.kernel_depth / self.inputs,
             ),
             kit.rival(
-                "hidden_layer_more",
+                "λ_max with one hidden layer more",
                 "L for L + 1 once more",
-                label="λ_max with one hidden layer more",
                 top=self.top(self.kernel_depth + 1),
             ),
         ]
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         shown = int(np.abs(np.array(self.depths) - len(self.uneven)).argmin())
-        return [
-            kit.control(
-                "other_widths",
-                "fluctuations depend on every width",
-                label="networks of equal widths for those of unequal ones, and the other way round",
-                log_ratio=seen.uneven,
-                uneven=seen.log_ratio.isel(depth=shown, drop=True),
-                deep_ratio=seen.turns_ratio,
-                turns_ratio=seen.deep_ratio,
-            ),
-            kit.control(
-                "typical",
-                "few networks do not show the tail that makes the mean",
-                label="the typical kernel",
-                mean=seen.typical,
-            ),
-            kit.control(
-                "other_depths",
-                "tails are heavier the deeper a network is",
-                label="networks of each depth for those of the next",
-                tail=(seen["tail"].dims, np.roll(seen["tail"].values, -1, 1)),
-            ),
-        ]
+        yield kit.control(
+            "networks of equal widths for those of unequal ones, and the other way round",
+            "fluctuations depend on every width",
+            log_ratio=seen.uneven,
+            uneven=seen.log_ratio.isel(depth=shown, drop=True),
+            deep_ratio=seen.turns_ratio,
+            turns_ratio=seen.deep_ratio,
+        )
+        yield kit.control(
+            "the typical kernel",
+            "few networks do not show the tail that makes the mean",
+            mean=seen.typical,
+        )
+        yield kit.control(
+            "networks of each depth for those of the next",
+            "tails are heavier the deeper a network is",
+            tail=(seen["tail"].dims, np.roll(seen["tail"].values, -1, 1)),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         far = np.unique(np.geomspace(1, 4 * self.width, 40).astype(int))
         exact = self.moments(jnp.ones(self.width), [(self.width,) * depth for depth in far])[1]
         beta = far / self.width
@@ -566,27 +543,25 @@ class NtkDepthToWidth(kit.Claim[jax.Array]):
         points = lambda x, values, name, shade=0.0: kit.observed_curve(
             x, values, name, kind="points", shade=shade
         )
-        return (
-            kit.panel(
-                "Relative second moment of the tangent kernel",
-                "β = Σ 1/n",
-                "log E Θ²/(E Θ)²",
-                kit.predicted_curve(beta, exact, "exact"),
-                points(self.loads, plain, "networks"),
-                points(deep_beta, tilted, "networks, tilted", 0.6),
-                kit.rival_curve(beta, np.log1p(np.expm1(exact[0]) * far), "proportional to depth"),
-                log="xy",
-            ),
-            kit.panel(
-                "Its rate rises, towards 5 in wide networks",
-                "β = Σ 1/n",
-                "log E Θ²/(E Θ)² / β",
-                kit.predicted_curve(beta, exact / beta, f"exact, width {self.width}"),
-                kit.predicted_curve(grid, limit / grid, "wide networks", shade=0.6),
-                points(self.loads, plain / self.loads, "networks"),
-                points(deep_beta, tilted / deep_beta, "networks, tilted", 0.6),
-                log="x",
-            ),
+        yield kit.panel(
+            "Relative second moment of the tangent kernel",
+            "β = Σ 1/n",
+            "log E Θ²/(E Θ)²",
+            kit.predicted_curve(beta, exact, "exact"),
+            points(self.loads, plain, "networks"),
+            points(deep_beta, tilted, "networks, tilted", 0.6),
+            kit.rival_curve(beta, np.log1p(np.expm1(exact[0]) * far), "proportional to depth"),
+            log="xy",
+        )
+        yield kit.panel(
+            "Its rate rises, towards 5 in wide networks",
+            "β = Σ 1/n",
+            "log E Θ²/(E Θ)² / β",
+            kit.predicted_curve(beta, exact / beta, f"exact, width {self.width}"),
+            kit.predicted_curve(grid, limit / grid, "wide networks", shade=0.6),
+            points(self.loads, plain / self.loads, "networks"),
+            points(deep_beta, tilted / deep_beta, "networks, tilted", 0.6),
+            log="x",
         )
 
 

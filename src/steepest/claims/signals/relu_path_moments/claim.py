@@ -5,7 +5,6 @@ At every width the second moment of an input–output derivative is 2/n_0 and th
 near N(−β/2, β) with β = 5 Σ 1/n_l: the typical derivative vanishes while its mean square stays.
 """
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import jax
@@ -151,7 +150,7 @@ class ReluPathMoments(kit.Claim[None]):
         """Return the hidden layers at which logarithms are judged."""
         return np.maximum(1, np.round(self.log_width * np.array(self.aspects)).astype(int))
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {
             "weights": self.laws,
             "depth": tuple(range(1, self.depth + 1)),
@@ -167,28 +166,26 @@ class ReluPathMoments(kit.Claim[None]):
                 "try gaussian uniform"
             )
 
-    def hypotheses(self, setting: None) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         dead = self.groups * self.log_networks * max(self.depths) * 0.5**self.log_width
-        return [
-            kit.assume(
-                "width for the logarithms", self.log_width, ">=", 32, "the law is for large widths"
-            ),
-            kit.assume(
-                "expected number of dead layers", dead, "<=", 0.01, "choose a larger --log-width"
-            ),
-            kit.assume(
-                "largest hidden layers / width",
-                max(self.aspects),
-                "<=",
-                1,
-                "the theorem is for bounded β",
-            ),
-            kit.assume(
-                "differentiated coordinates", self.columns, "<=", min(self.width, self.log_width)
-            ),
-        ]
+        yield kit.assume(
+            "width for the logarithms", self.log_width, ">=", 32, "the law is for large widths"
+        )
+        yield kit.assume(
+            "expected number of dead layers", dead, "<=", 0.01, "choose a larger --log-width"
+        )
+        yield kit.assume(
+            "largest hidden layers / width",
+            max(self.aspects),
+            "<=",
+            1,
+            "the theorem is for bounded β",
+        )
+        yield kit.assume(
+            "differentiated coordinates", self.columns, "<=", min(self.width, self.log_width)
+        )
 
-    def predict(self, setting: None) -> kit.Prediction:
+    def predict(self, setting):
         second, fourth = np.moveaxis(self._moments(self.laws), -1, 0)
         beta = 5 * self.depths / self.log_width
         exact = np.array(log_column_moments((self.log_width,) * (max(self.depths) + 2)))
@@ -208,7 +205,7 @@ class ReluPathMoments(kit.Claim[None]):
         widths = [(self.width,) * (layers + 2) for layers in range(1, self.depth + 1)]
         return np.array([[derivative_moments(ends, law) for ends in widths] for law in laws])
 
-    def observe(self, setting: None, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         for_unequal, for_wide, *seeds = jax.random.split(key, len(self.laws) + 2)
         runs = [self._run(*lane, 1) for lane in zip(self.laws, seeds, strict=True)]
         moments, means, variances, ends, vanished = (
@@ -274,22 +271,20 @@ class ReluPathMoments(kit.Claim[None]):
         widths = (width, *hidden, width)
         return sample_columns(key, self.groups * networks, widths, x, law, columns=columns)
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         vanished = observed["vanished"].max()
-        return [
-            kit.assume(
-                "share of columns that vanish", vanished, "<=", 1e-4, "choose a larger --log-width"
-            )
-        ]
+        yield kit.assume(
+            "share of columns that vanish", vanished, "<=", 1e-4, "choose a larger --log-width"
+        )
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return the upper end of the band of the Kolmogorov distance from the normal law, at the last layer."""
         limit = norm(float(law.log_mean[-1]), np.sqrt(float(abs(law.log_variance[-1]))))
         radius = np.sqrt(np.log(40) / (2 * seen.sizes["network"]))
         apart = [kstest(logs, limit.cdf).statistic + radius for logs in seen["last"].values]
         return {"apart": xarray.DataArray(apart, {"weights": seen.weights}, "weights")}
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         gaussian = self.laws.index("gaussian")
         logs = {"mean": seen.log_mean, "variance": seen.log_variance}
         exact = [
@@ -302,83 +297,74 @@ class ReluPathMoments(kit.Claim[None]):
             )
             for name, array in logs.items()
         ]
-        return [
-            kit.follows("second_moment", law.second_moment, seen.second, 0.05, label="E(∂z)²"),
-            kit.follows("fourth_moment", law.fourth_moment, seen.fourth, 0.1, label="E(∂z)⁴"),
-            kit.follows(
-                "unequal_fourth_moment",
-                law.unequal,
-                seen.unequal,
-                0.1,  # the formula is exact: what the interval needs, as for equal widths
-                label=f"gaussian: E(∂z)⁴, hidden widths {'–'.join(map(str, self.unequal))}",
-            ),
-            kit.follows(
-                "log_mean",
-                law.log_mean,
-                seen.log_mean,
-                0.25,
-                over="weights layers",
-                label="mean of the log of a column's squared norm",
-            ),
-            kit.follows(
-                "log_variance",
-                law.log_variance,
-                seen.log_variance,
-                0.25,
-                over="weights layers",
-                label="variance of the log of a column's squared norm",
-            ),
-            kit.at_most(
-                "log_distance",
-                law.distance,
-                seen.apart,
-                over="weights",
-                label="distance of the log to N(−β/2, β), upper end of its band",
-            ),
-            *exact,
-        ]
+        yield kit.follows("second_moment", law.second_moment, seen.second, 0.05, label="E(∂z)²")
+        yield kit.follows("fourth_moment", law.fourth_moment, seen.fourth, 0.1, label="E(∂z)⁴")
+        yield kit.follows(
+            "unequal_fourth_moment",
+            law.unequal,
+            seen.unequal,
+            0.1,  # the formula is exact: what the interval needs, as for equal widths
+            label=f"gaussian: E(∂z)⁴, hidden widths {'–'.join(map(str, self.unequal))}",
+        )
+        yield kit.follows(
+            "log_mean",
+            law.log_mean,
+            seen.log_mean,
+            0.25,
+            over="weights layers",
+            label="mean of the log of a column's squared norm",
+        )
+        yield kit.follows(
+            "log_variance",
+            law.log_variance,
+            seen.log_variance,
+            0.25,
+            over="weights layers",
+            label="variance of the log of a column's squared norm",
+        )
+        yield kit.at_most(
+            "log_distance",
+            law.distance,
+            seen.apart,
+            over="weights",
+            label="distance of the log to N(−β/2, β), upper end of its band",
+        )
+        yield from exact
 
-    def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         first = 5 / self.log_width
         gaussian = self._moments(("gaussian",) * len(self.laws))
         leading = np.stack([law.log_mean, law.log_variance])
-        return [
-            kit.rival(
-                "one_layer",
-                "the second moment does not depend on depth",
-                label="mean and variance of the log are those of one layer",
-                log_mean=0 * law.log_mean - first / 2,
-                log_variance=0 * law.log_variance + first,
-                fourth_moment=law.fourth_moment.isel(depth=0, drop=True) + 0 * law.fourth_moment,
-            ),
-            kit.rival(
-                "mean_width",
-                "the ratio of depth to width, with the mean of the widths",
-                label="L over the mean width, in place of Σ 1/n_l",
-                unequal=self.of_the_mean_width(),
-            ),
-            *self.rivals_of_logarithm(law),
-            kit.rival(
-                "half_the_gates",
-                "He's factor of 2 forgotten",
-                label="E(∂z)² = 1/n_0",
-                second_moment=law.second_moment / 2,
-                fourth_moment=law.fourth_moment / 4,
-            ),
-            kit.rival(
-                "leading_order_exact",
-                "it is the limit of large widths",
-                label="N(−β/2, β) without corrections",
-                accepted="the next order of β, where the interval is as wide",
-                exact=("moment layers", leading),
-            ),
-            kit.rival(
-                "gaussian_always",
-                "the law does not matter in wide networks",
-                label="the formula for Gaussian weights for every law",
-                fourth_moment=("weights depth", gaussian[..., 1]),
-            ),
-        ]
+        yield kit.rival(
+            "mean and variance of the log are those of one layer",
+            "the second moment does not depend on depth",
+            log_mean=0 * law.log_mean - first / 2,
+            log_variance=0 * law.log_variance + first,
+            fourth_moment=law.fourth_moment.isel(depth=0, drop=True) + 0 * law.fourth_moment,
+        )
+        yield kit.rival(
+            "L over the mean width, in place of Σ 1/n_l",
+            "the ratio of depth to width, with the mean of the widths",
+            unequal=self.of_the_mean_width(),
+        )
+        yield from self.rivals_of_logarithm(law)
+        yield kit.rival(
+            "E(∂z)² = 1/n_0",
+            "He's factor of 2 forgotten",
+            second_moment=law.second_moment / 2,
+            fourth_moment=law.fourth_moment / 4,
+        )
+        yield kit.rival(
+            "N(−β/2, β) without corrections",
+            "it is the limit of large widths",
+            accepted="the next order of β, where the interval is as wide",
+            exact=("moment layers", leading),
+        )
+        yield kit.rival(
+            "the formula for Gaussian weights for every law",
+            "the law does not matter in wide networks",
+            fourth_moment=("weights depth", gaussian[..., 1]),
+        )
 
     def of_the_mean_width(self) -> float:
         """Return the fourth moment of a network whose hidden layers all have the mean of the unequal widths."""
@@ -392,51 +378,43 @@ class ReluPathMoments(kit.Claim[None]):
         log_chi = (psi(0.5) + np.log(2), polygamma(1, 0.5))
         return [
             kit.rival(
-                "no_drift",
+                "the log has mean zero",
                 "the squared norm has mean one",
-                label="the log has mean zero",
                 log_mean=1e-3 * law.log_mean,
             ),
             kit.rival(
-                "one_derivative",
+                "the log of one squared derivative",
                 "as printed: the law of the column's norm for one squared derivative",
-                label="the log of one squared derivative",
                 log_mean=law.log_mean + log_chi[0],
                 log_variance=law.log_variance + log_chi[1],
                 exact=law.exact + xarray.DataArray(np.array(log_chi), dims="moment"),
             ),
             kit.rival(
-                "ten_percent_more",
+                "β = 5.5 Σ 1/n_l",
                 "its own next order is as large",
-                label="β = 5.5 Σ 1/n_l",
                 accepted="β to ten percent: its own next order is as large at this width",
                 log_mean=1.1 * law.log_mean,
                 log_variance=1.1 * law.log_variance,
             ),
         ]
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "wider",
-                "depth over width is half as large there",
-                label=f"networks {WIDER} times as wide, Gaussian weights",
-                fourth=seen.wide_fourth,
-                log_mean=seen.wide_mean,
-                log_variance=seen.wide_variance,
-            ),
-            kit.control(
-                "other_depth",
-                "moments grow with depth",
-                label="deep networks for shallow ones, and the other way round",
-                fourth=(seen.fourth.dims, seen.fourth.values[..., ::-1]),
-                last=seen.shallow,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            f"networks {WIDER} times as wide, Gaussian weights",
+            "depth over width is half as large there",
+            id="wider",
+            fourth=seen.wide_fourth,
+            log_mean=seen.wide_mean,
+            log_variance=seen.wide_variance,
+        )
+        yield kit.control(
+            "deep networks for shallow ones, and the other way round",
+            "moments grow with depth",
+            fourth=(seen.fourth.dims, seen.fourth.values[..., ::-1]),
+            last=seen.shallow,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         depth = np.array(law.depth)
         layers = np.arange(1, seen.sizes["layer"] + 1)
         beta = 5 * layers / self.log_width
@@ -452,23 +430,21 @@ class ReluPathMoments(kit.Claim[None]):
             ]
             variance = seen.variances[i].mean("seed")
             spread.append(kit.observed_curve(layers, variance, f"variance, {name}", shade=shade))
-        return (
-            kit.panel(
-                f"Fourth moment of a derivative, width {self.width}",
-                "hidden layers",
-                "(n_0²/4) E (∂z)⁴",
-                *fourth,
-            ),
-            kit.panel(
-                f"The logarithm drifts, width {self.log_width}",
-                "layer",
-                "log of squared norm",
-                *spread,
-                kit.observed_curve(layers, seen.means[0].mean("seed"), f"mean, {self.laws[0]}"),
-                kit.predicted_curve(layers, beta, "β, −β/2"),
-                kit.predicted_curve(layers, -beta / 2),
-                kit.rival_curve(
-                    layers, np.full(len(layers), 5 / self.log_width), "variance of one layer"
-                ),
+        yield kit.panel(
+            f"Fourth moment of a derivative, width {self.width}",
+            "hidden layers",
+            "(n_0²/4) E (∂z)⁴",
+            *fourth,
+        )
+        yield kit.panel(
+            f"The logarithm drifts, width {self.log_width}",
+            "layer",
+            "log of squared norm",
+            *spread,
+            kit.observed_curve(layers, seen.means[0].mean("seed"), f"mean, {self.laws[0]}"),
+            kit.predicted_curve(layers, beta, "β, −β/2"),
+            kit.predicted_curve(layers, -beta / 2),
+            kit.rival_curve(
+                layers, np.full(len(layers), 5 / self.log_width), "variance of one layer"
             ),
         )

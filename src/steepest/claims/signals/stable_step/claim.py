@@ -225,7 +225,7 @@ class StableStep(kit.Claim[Setting]):
         """Return all networks once: what two laws ask for is trained once."""
         return list(dict.fromkeys(case for row in self.wide + self.deep for case in row))
 
-    def axes(self) -> dict[str, Sequence[float | str]]:
+    def axes(self):
         return {
             "law": tuple(LAWS),
             "width": self.widths,
@@ -233,31 +233,29 @@ class StableStep(kit.Claim[Setting]):
             "layers": self.layers,
         }
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         return draw(key, self.cases, examples=self.examples, seeds=self.seeds, count=self.siblings)
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         narrow = min(*self.widths, self.width)
         deep = max(self.depth / min(self.widths), max(self.depths) / self.width)
-        return [
-            kit.assume(
-                "residual ε/√n",
-                self.residual / narrow**0.5,
-                "<=",
-                0.01,
-                "the network must be linear there",
-            ),
-            kit.assume(
-                "share of the risk along the top eigenvector",
-                setting.share,
-                ">=",
-                0.05,
-                "take more steps",
-            ),
-            kit.assume("largest depth/width", deep, "<=", 0.1, "the kernel is for n ≫ depth"),
-        ]
+        yield kit.assume(
+            "residual ε/√n",
+            self.residual / narrow**0.5,
+            "<=",
+            0.01,
+            "the network must be linear there",
+        )
+        yield kit.assume(
+            "share of the risk along the top eigenvector",
+            setting.share,
+            ">=",
+            0.05,
+            "take more steps",
+        )
+        yield kit.assume("largest depth/width", deep, "<=", 0.1, "the kernel is for n ≫ depth")
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         edge = {case: 2 / top[:, 0] for case, top in setting.top.items()}
         limits = [limit_of(*case) for case in self.cases]
         steps = steps_of_limits(np.asarray(setting.x, float), limits)
@@ -270,7 +268,7 @@ class StableStep(kit.Claim[Setting]):
             deep=("activation layers", _on_axes(limit, self.deep)),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         search = Search(self.residual, self.steps, self.smallest, self.largest, self.halvings)
         steps = largest_steps(setting, self.cases, search)
         means = mean_steps(setting, steps)
@@ -281,14 +279,15 @@ class StableStep(kit.Claim[Setting]):
             mean_deep_step=("seed activation layers", _on_axes(means, self.deep)),
         )
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         checks = [
             *over_edge("step", law.edge, seen.step, "law width"),
             *over_edge("deep_step", law.deep_edge, seen.deep_step, "activation layers"),
         ]
         for name in LAWS:
             checks += self.judge_width(name, law[name], seen.mean_step.sel(law=name))
-        return [*checks, *self.judge_depth(law.deep, seen.mean_deep_step)]
+        yield from checks
+        yield from self.judge_depth(law.deep, seen.mean_deep_step)
 
     def judge_width(
         self, name: str, law: xarray.DataArray, steps: xarray.DataArray
@@ -337,64 +336,54 @@ class StableStep(kit.Claim[Setting]):
         )
         return [*exponents, at_depths]
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         growth = law.width / law.width[-1]
         in_depth = law.layers[0] / law.layers
         slope = np.polyfit(np.log(law.width), np.log(law.standard), 1)[0]
         near = abs(slope + 1) < NEAR
         predicted = ("edge", "deep_edge", "deep", *LAWS)
         halved: dict[str, Any] = {name: law[name] / 2 for name in predicted}
-        return [
-            kit.rival(
-                "inverse_root",
-                "printed in the notes, whose Jacobian has η_j in place of √η_j",
-                label="1/√n for weights",
-                standard=law.standard[-1] / growth**0.5,
-            ),
-            kit.rival(
-                "inverse_width",
-                "it is so as n → ∞",
-                label="1/n for weights at these widths already",
-                accepted="at these widths the law's own exponent is near −1" if near else "",
-                standard=law.standard[-1] / growth,
-            ),
-            kit.rival(
-                "inverse_depth",
-                "printed in the notes; it is so for linear networks",
-                label="1/depth for every activation",
-                deep=(law.deep.isel(layers=0) * in_depth).transpose(*law.deep.dims),
-            ),
-            kit.rival(
-                "half_the_edge",
-                "the step that converges fastest along the top eigenvector",
-                label="1/λ_max",
-                **halved,
-            ),
-        ]
+        yield kit.rival(
+            "1/√n for weights",
+            "printed in the notes, whose Jacobian has η_j in place of √η_j",
+            id="inverse_root",
+            standard=law.standard[-1] / growth**0.5,
+        )
+        yield kit.rival(
+            "1/n for weights at these widths already",
+            "it is so as n → ∞",
+            accepted="at these widths the law's own exponent is near −1" if near else "",
+            standard=law.standard[-1] / growth,
+        )
+        yield kit.rival(
+            "1/depth for every activation",
+            "printed in the notes; it is so for linear networks",
+            deep=(law.deep.isel(layers=0) * in_depth).transpose(*law.deep.dims),
+        )
+        yield kit.rival(
+            "1/λ_max",
+            "the step that converges fastest along the top eigenvector",
+            id="half_the_edge",
+            **halved,
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         others = {"standard": "biases", "ntk": "standard", "biases": "standard"}
         in_place_of = list(others.values())
-        return [
-            kit.control(
-                "other_parameters",
-                "what is trained, or how it is scaled, is another",
-                label="steps of biases in the place of weights, and of standard weights in that of the others",
-                step=_relabelled(seen.step.sel(law=in_place_of)),
-                mean_step=_relabelled(seen.mean_step.sel(law=in_place_of)),
-            ),
-            kit.control(
-                "other_depths",
-                "the networks are as deep as the others should be",
-                label="steps of the deepest networks in the place of the shallowest, and so on",
-                deep_step=seen.deep_step.isel(layers=slice(None, None, -1)),
-                mean_deep_step=seen.mean_deep_step.isel(layers=slice(None, None, -1)),
-            ),
-        ]
+        yield kit.control(
+            "steps of biases in the place of weights, and of standard weights in that of the others",
+            "what is trained, or how it is scaled, is another",
+            step=_relabelled(seen.step.sel(law=in_place_of)),
+            mean_step=_relabelled(seen.mean_step.sel(law=in_place_of)),
+        )
+        yield kit.control(
+            "steps of the deepest networks in the place of the shallowest, and so on",
+            "the networks are as deep as the others should be",
+            deep_step=seen.deep_step.isel(layers=slice(None, None, -1)),
+            mean_deep_step=seen.mean_deep_step.isel(layers=slice(None, None, -1)),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         return panels_of_steps(law, seen, rivals)
 
 

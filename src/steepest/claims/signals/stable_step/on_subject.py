@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import xarray
 from numpy.typing import NDArray
 
 from steepest import kit
@@ -59,7 +58,7 @@ class StableStepOnSubject(OnSubject, StableStep):
         ),
     }
 
-    def setting(self, key: kit.Key) -> Networks:
+    def setting(self, key):
         networks = self.build_all(most=self.examples)
         outputs = networks.subjects[0].outputs()[0]
         few = max(2, LARGEST // max(1, outputs[0].size))
@@ -92,20 +91,18 @@ class StableStepOnSubject(OnSubject, StableStep):
         facts = {"top": top, "mean": mean, "share": share.min()}
         return Networks(networks.built, subjects, facts)
 
-    def hypotheses(self, setting: Networks) -> list[kit.Hypothesis]:
-        return [
-            kit.assume("smallest λ_max of the tangent kernel", setting.facts["top"].min(), ">", 0),
-            kit.assume(
-                "share of the risk along the top eigenvector", setting.facts["share"], ">=", 0.05
-            ),
-            kit.assume(
-                "residual over the outputs",
-                self.residual,
-                "<=",
-                0.05,
-                "the network must be linear there",
-            ),
-        ]
+    def hypotheses(self, setting):
+        yield kit.assume("smallest λ_max of the tangent kernel", setting.facts["top"].min(), ">", 0)
+        yield kit.assume(
+            "share of the risk along the top eigenvector", setting.facts["share"], ">=", 0.05
+        )
+        yield kit.assume(
+            "residual over the outputs",
+            self.residual,
+            "<=",
+            0.05,
+            "the network must be linear there",
+        )
 
     def cost(self, networks: Networks) -> Cost:
         outputs = networks.subjects[0].outputs()[0].size
@@ -118,11 +115,11 @@ class StableStepOnSubject(OnSubject, StableStep):
             shapes=2,  # another loss, and the kernel's products
         )
 
-    def predict(self, setting: Networks) -> kit.Prediction:
+    def predict(self, setting):
         top = self.stacked(list(setting.facts["top"]))
         return kit.law(step=("seed", 2 / top))
 
-    def observe(self, setting: Networks, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         every = np.ones(setting.subjects[0].size)
         ends = (self.smallest, self.largest)
         steps = [self.search(subject, every, ends, self.halvings) for subject in setting.subjects]
@@ -166,64 +163,51 @@ class StableStepOnSubject(OnSubject, StableStep):
                 return False
         return True
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "step_over_edge",
-                1.0,
-                seen.step / law.step,
-                TOO_LONG,
-                each=True,
-                label="step · λ_max/2",
-                note="all networks",
-            )
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "step_over_edge",
+            1.0,
+            seen.step / law.step,
+            TOO_LONG,
+            each=True,
+            label="step · λ_max/2",
+            note="all networks",
+        )
 
-    def rivals(self, setting: Networks, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         mean = self.stacked(list(setting.facts["mean"]))
-        return [
-            kit.rival(
-                "half_the_edge",
-                "the step that converges fastest along the top eigenvector",
-                label="1/λ_max",
-                step=law.step / 2,
-            ),
-            kit.rival(
-                "mean_eigenvalue",
-                "a typical direction would do",
-                label="2 over the mean eigenvalue",
-                step=("seed", 2 / mean),
-            ),
-        ]
+        yield kit.rival(
+            "1/λ_max",
+            "the step that converges fastest along the top eigenvector",
+            id="half_the_edge",
+            step=law.step / 2,
+        )
+        yield kit.rival(
+            "2 over the mean eigenvalue",
+            "a typical direction would do",
+            id="mean_eigenvalue",
+            step=("seed", 2 / mean),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "few_weights",
-                "the tangent kernel of fewer weights is smaller",
-                label="descent that holds the half of the weights with the largest derivatives",
-                step=seen.step_of_few,
-            )
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "descent that holds the half of the weights with the largest derivatives",
+            "the tangent kernel of fewer weights is smaller",
+            step=seen.step_of_few,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: object
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         cut = slice(0, self.count)
         networks = np.arange(1, self.count + 1)
         edge = law.step.values[cut]
-        return (
-            kit.panel(
-                "The largest stable step of each network",
-                "network",
-                "step size",
-                kit.observed_curve(
-                    networks, seen.step.values[cut], "largest stable", kind="points"
-                ),
-                kit.predicted_curve(networks, edge, "2/λ_max"),
-                kit.rival_curve(networks, edge / 2, "1/λ_max"),
-                log="y",
-            ),
+        yield kit.panel(
+            "The largest stable step of each network",
+            "network",
+            "step size",
+            kit.observed_curve(networks, seen.step.values[cut], "largest stable", kind="points"),
+            kit.predicted_curve(networks, edge, "2/λ_max"),
+            kit.rival_curve(networks, edge / 2, "1/λ_max"),
+            log="y",
         )
 
 

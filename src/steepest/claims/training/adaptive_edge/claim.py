@@ -4,8 +4,6 @@ Each rule is stable on a parabola up to a curvature of its own. Training on full
 goes to 2/η, and stays near it. Adam's curvature is that of D^(−½)HD^(−½), with D the root of its averaged squares.
 """
 
-from collections.abc import Mapping
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -51,10 +49,7 @@ class AdaptiveEdge(kit.Claim[None]):
     seeds: kit.Seeds = kit.param(8, "trainings of each kind")
 
     kind = "empirical law"
-    says = {
-        "(2+2β)/η, (2+2β)/((1+2β)η)": "momentum",
-        "(2+2β₁)/((1−β₁)η) as Adam sees it": "adam",
-    }
+    says = {"(2+2β)/η, (2+2β)/((1+2β)η)": "momentum", "(2+2β₁)/((1−β₁)η) as Adam sees it": "adam"}
     statement = (
         r"\lambda_{\max}(H)\to\frac{2+2\beta}{\eta},\quad \frac{2+2\beta}{(1+2\beta)\,\eta}\ \text{(Nesterov)},\quad "
         r"\lambda_{\max}\bigl(D^{-1/2}HD^{-1/2}\bigr)\to\frac{2+2\beta_1}{(1-\beta_1)\,\eta}\ \text{(Adam)},\quad "
@@ -92,7 +87,7 @@ class AdaptiveEdge(kit.Claim[None]):
         ),
     )
     not_told = {
-        "momentum.beta.halved": "1 + β differs by less than a half between these β, and the margin takes a tenth",
+        "momentum.beta.halved": "1 + β differs by less than a half between these β, and the margin takes a tenth"
     }
     shared = {
         "claim.rules_of_momentum": "here it gives step sizes: products of these with the curvature are where training "
@@ -118,21 +113,20 @@ class AdaptiveEdge(kit.Claim[None]):
         """Return η of Adam at each β₁, ``(betas,)``."""
         return np.round(Adam(np.array(self.adam_betas)).largest_step(self.adam_edge), 7)
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {"rule": MOMENTUM, "beta": self.betas, "beta1": self.adam_betas}
 
-    def setting(self, key: kit.Key) -> None:
+    def setting(self, key):
         return None
 
-    def hypotheses(self, setting: None) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         return []
 
-    def predict(self, setting: None) -> kit.Prediction:
+    def predict(self, setting):
         turn = np.stack([rule.turn for rule in rules_of_momentum(np.array(self.betas))])
         # of curvature times η, as the curvatures are alike by the choice of η
         return kit.law(
-            momentum=("rule beta", turn),
-            adam=("beta1", Adam(np.array(self.adam_betas)).turn),
+            momentum=("rule beta", turn), adam=("beta1", Adam(np.array(self.adam_betas)).turn)
         )
 
     def rules(self) -> Rule:
@@ -151,7 +145,7 @@ class AdaptiveEdge(kit.Claim[None]):
         ]
         return Rule(*(jnp.asarray(column, jnp.float32) for column in zip(*rows, strict=True)))
 
-    def observe(self, setting: None, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         marks = tuple(round(part * self.steps) for part in LOOKS)
         rules = self.rules()
 
@@ -182,129 +176,111 @@ class AdaptiveEdge(kit.Claim[None]):
             passed=("seed kind", passed),
         )
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         plain, adam = observed["passed"].min(0)
         lost = ~np.isfinite(observed["momentum"]).all(-1)
-        return [
-            kit.assume(
-                "share of trainings by momentum or Nesterov that diverged",
-                float(lost.mean()),
-                "==",
-                0,
-                "they met the edge too fast to stop there: choose a larger --edge",
-            ),
-            kit.assume(
-                "largest curvature of plain descent with a small step, over the edge",
-                plain,
-                ">",
-                BEYOND,
-                "nothing else may stop it: choose a smaller --edge",
-            ),
-            kit.assume(
-                "largest curvature of Adam with half of its step, over the edge",
-                adam,
-                ">",
-                BEYOND,
-                "nothing else may stop it: choose a smaller --adam-edge",
-            ),
-        ]
+        yield kit.assume(
+            "share of trainings by momentum or Nesterov that diverged",
+            float(lost.mean()),
+            "==",
+            0,
+            "they met the edge too fast to stop there: choose a larger --edge",
+        )
+        yield kit.assume(
+            "largest curvature of plain descent with a small step, over the edge",
+            plain,
+            ">",
+            BEYOND,
+            "nothing else may stop it: choose a smaller --edge",
+        )
+        yield kit.assume(
+            "largest curvature of Adam with half of its step, over the edge",
+            adam,
+            ">",
+            BEYOND,
+            "nothing else may stop it: choose a smaller --adam-edge",
+        )
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
-        return {
-            "late_momentum": seen.momentum.mean("look"),
-            "late_adam": seen.adam.mean("look"),
-        }
+    def derive(self, law, seen):
+        return {"late_momentum": seen.momentum.mean("look"), "late_adam": seen.adam.mean("look")}
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "momentum",
-                law.momentum,
-                seen.late_momentum,
-                (0.85, 1.1),  # it stops within 2 %; a training in six may lag by a tenth to a third
-                label="late curvature times η, momentum and Nesterov",
-            ),
-            kit.follows(
-                "adam",
-                law.adam,
-                seen.late_adam,
-                (0.88, 1.12),  # it moves up and down by a tenth
-                label="late curvature in its own coordinates times η, Adam",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "momentum",
+            law.momentum,
+            seen.late_momentum,
+            (0.85, 1.1),  # it stops within 2 %; a training in six may lag by a tenth to a third
+            label="late curvature times η, momentum and Nesterov",
+        )
+        yield kit.follows(
+            "adam",
+            law.adam,
+            seen.late_adam,
+            (0.88, 1.12),  # it moves up and down by a tenth
+            label="late curvature in its own coordinates times η, Adam",
+        )
 
-    def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         beta1 = law.beta1
         heavy = law.momentum.sel(rule="momentum", drop=True)
-        return [
-            kit.rival(
-                "two",
-                "that is where plain descent stops",
-                label="2/η for all",
-                momentum=xarray.full_like(law.momentum, 2.0),
-                adam=xarray.full_like(law.adam, 2.0),
-            ),
-            kit.rival(
-                "nesterov_alike",
-                "it is momentum as well",
-                label="(2 + 2β)/η under Nesterov's rule too",
-                momentum=heavy + 0 * law.momentum,
-            ),
-            kit.rival(
-                "as_momentum",
-                "Adam averages gradients with β₁",
-                label="(2 + 2β₁)/η under Adam",
-                adam=2 + 2 * beta1,
-            ),
-            kit.rival(
-                "larger_step",
-                "momentum is a step of η/(1 − β)",
-                label="2(1 − β)/η",
-                momentum=2 * (1 - law.beta) + 0 * law.momentum,
-            ),
-        ]
+        yield kit.rival(
+            "2/η for all",
+            "that is where plain descent stops",
+            momentum=xarray.full_like(law.momentum, 2.0),
+            adam=xarray.full_like(law.adam, 2.0),
+        )
+        yield kit.rival(
+            "(2 + 2β)/η under Nesterov's rule too",
+            "it is momentum as well",
+            momentum=heavy + 0 * law.momentum,
+        )
+        yield kit.rival(
+            "(2 + 2β₁)/η under Adam",
+            "Adam averages gradients with β₁",
+            id="as_momentum",
+            adam=2 + 2 * beta1,
+        )
+        yield kit.rival(
+            "2(1 − β)/η",
+            "momentum is a step of η/(1 − β)",
+            momentum=2 * (1 - law.beta) + 0 * law.momentum,
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "other_coordinates",
-                "Adam's steps are not along the gradient",
-                label="the curvature itself in the place of Adam's",
-                adam=seen.raw,
-            ),
-            kit.control(
-                "exchanged",
-                "each rule has an edge of its own",
-                label="trainings with the other β",
-                momentum=seen.momentum.roll(beta=1),
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "the curvature itself in the place of Adam's",
+            "Adam's steps are not along the gradient",
+            id="other_coordinates",
+            adam=seen.raw,
+        )
+        yield kit.control(
+            "trainings with the other β",
+            "each rule has an edge of its own",
+            id="exchanged",
+            momentum=seen.momentum.roll(beta=1),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         wrong = {"(2 + 2β₁)/η": rivals["as_momentum"].adam} if rivals else {}
-        return (
-            kit.curves(
-                "Momentum and Nesterov: where the curvature stops",
-                law.momentum,
-                seen.late_momentum,
-                over="beta",
-                by="rule",
-                x="β",
-                y="late curvature × η",
-                ylim=(0, None),
-            ),
-            kit.curves(
-                "Adam, in its own coordinates",
-                law.adam,
-                seen.late_adam,
-                over="beta1",
-                x="β₁",
-                y="late curvature × η",
-                rivals=wrong,
-                log="y",
-            ),
+        yield kit.curves(
+            "Momentum and Nesterov: where the curvature stops",
+            law.momentum,
+            seen.late_momentum,
+            over="beta",
+            by="rule",
+            x="β",
+            y="late curvature × η",
+            ylim=(0, None),
+        )
+        yield kit.curves(
+            "Adam, in its own coordinates",
+            law.adam,
+            seen.late_adam,
+            over="beta1",
+            x="β₁",
+            y="late curvature × η",
+            rivals=wrong,
+            log="y",
         )
 
 

@@ -1,6 +1,5 @@
 """One point of the diagram of adaptive-edge: trainings by Adam at one β₁ and one step size."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,11 +46,11 @@ class AdaptiveEdgePoint(kit.Point):
         """Return η that puts the edge where it is wanted."""
         return 2 * (1 + self.adam_betas) / (1 - self.adam_betas) / self.adam_edge
 
-    def predict(self, setting: None) -> kit.Prediction:
+    def predict(self, setting):
         # of curvature times η, as the curvatures are alike by the choice of η
         return kit.Prediction(product=(2 + 2 * self.adam_betas) / (1 - self.adam_betas))
 
-    def observe(self, setting: None, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         of_training, of_powers = jax.random.split(key)
         marks = tuple(round(part * self.steps) for part in LOOKS)
         eta = jnp.asarray(self.step_size, float)
@@ -69,27 +68,23 @@ class AdaptiveEdgePoint(kit.Point):
             "passed": curvature[:, 1].max(-1) / self.adam_edge,
         }
 
-    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
-        return [
-            kit.assume(
-                "largest curvature of Adam with half of its step, over the edge",
-                observed["passed"].min(),
-                ">",
-                BEYOND,
-                "nothing else may stop it: choose a smaller --adam-edge",
-            ),
-        ]
+    def run_conditions(self, observed):
+        yield kit.assume(
+            "largest curvature of Adam with half of its step, over the edge",
+            observed["passed"].min(),
+            ">",
+            BEYOND,
+            "nothing else may stop it: choose a smaller --adam-edge",
+        )
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
-        return [
-            equal(
-                "product",
-                predicted["product"],
-                observed["product"],
-                0.12,  # it moves up and down by a tenth
-                label="late curvature × η",
-            )
-        ]
+    def judge(self, predicted, observed):
+        yield equal(
+            "product",
+            predicted["product"],
+            observed["product"],
+            0.12,  # it moves up and down by a tenth
+            label="late curvature × η",
+        )
 
     def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         return {

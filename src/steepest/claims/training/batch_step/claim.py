@@ -5,11 +5,9 @@ the radius exceeds one SGD leaves the minimum in the mean square: with single ex
 limit of full gradients.
 """
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-import xarray
 
 from steepest import kit
 from steepest.claims.training.batch_step import experiment, theory
@@ -42,9 +40,7 @@ class BatchStep(kit.Claim[Setting]):
     seeds: kit.Seeds = kit.param(24, "groups of runs")
 
     kind = "theorem"
-    says = {
-        "multiplies its mean square by the radius of a known matrix": "growth",
-    }
+    says = {"multiplies its mean square by the radius of a known matrix": "growth"}
     statement = (
         r"\rho\Bigl((I-\eta H)\otimes(I-\eta H)+\eta^2p\,\bigl(\tfrac1n\textstyle\sum_iH_i\otimes H_i-H\otimes H\bigr)"
         r"\Bigr)>1,\qquad p=\frac{n-b}{b(n-1)}"
@@ -84,10 +80,10 @@ class BatchStep(kit.Claim[Setting]):
     out_of_scope = {"batches": (12, 1)}
     point = BatchStepPoint
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {"batch": self.batches, "part": self.parts}
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
         sizes = np.linspace(1.6, 0.4, self.dimension)
         x = sizes * rng.standard_normal((self.n, self.dimension))
@@ -99,23 +95,17 @@ class BatchStep(kit.Claim[Setting]):
         ]
         return Setting(x, steps, np.array(moments))
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
-        return [
-            kit.assume(
-                "largest batch",
-                max(self.batches),
-                "<",
-                self.n,
-                "a batch of all examples has no noise",
-            ),
-            kit.assume("examples over d", self.n / self.dimension, ">=", 1.5),
-        ]
+    def hypotheses(self, setting):
+        yield kit.assume(
+            "largest batch", max(self.batches), "<", self.n, "a batch of all examples has no noise"
+        )
+        yield kit.assume("examples over d", self.n / self.dimension, ">=", 1.5)
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         shares = [theory.share(batch, self.n) for batch in self.batches]
         return kit.law(growth=("batch part", self.factors(setting, shares)))
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         return kit.seen(
             growth=("seed batch part", self.growths(setting, rng, replaced=False)),
@@ -137,33 +127,29 @@ class BatchStep(kit.Claim[Setting]):
             )
         return growths
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "growth",
-                law.growth,
-                seen.growth,
-                0.06,  # exact in the mean; the interval takes 2 to 3 %
-                label="growth of the mean square in a step",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "growth",
+            law.growth,
+            seen.growth,
+            0.06,  # exact in the mean; the interval takes 2 to 3 %
+            label="growth of the mean square in a step",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         with_replacement = [1 / b for b in self.batches]
-        return [
-            kit.rival(
-                "full",
-                "batches are right in the mean",
-                label="2/λ₁ for every batch",
-                growth=("batch part", self.factors(setting, [0.0] * len(self.batches))),
-            ),
-            kit.rival(
-                "with_replacement",
-                "examples are drawn independently",
-                label="p = 1/b",
-                growth=("batch part", self.factors(setting, with_replacement)),
-            ),
-        ]
+        yield kit.rival(
+            "2/λ₁ for every batch",
+            "batches are right in the mean",
+            id="full",
+            growth=("batch part", self.factors(setting, [0.0] * len(self.batches))),
+        )
+        yield kit.rival(
+            "p = 1/b",
+            "examples are drawn independently",
+            id="with_replacement",
+            growth=("batch part", self.factors(setting, with_replacement)),
+        )
 
     def factors(self, setting: Setting, shares: list[float]) -> kit.Values:
         """Return growth for some p, ``(shares, parts)``."""
@@ -171,19 +157,15 @@ class BatchStep(kit.Claim[Setting]):
             [[theory.growth(setting.x, step, p).factor for step in setting.steps] for p in shares]
         )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "replaced",
-                "a batch may hold an example twice",
-                label="batches with replacement",
-                growth=seen.replaced,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "batches with replacement",
+            "a batch may hold an example twice",
+            id="replaced",
+            growth=seen.replaced,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         parts = np.array(self.parts)
         middle = {"part": parts[len(parts) // 2]}
         in_the_middle = lambda growth: growth.sel(middle, drop=True)
@@ -195,27 +177,25 @@ class BatchStep(kit.Claim[Setting]):
             if rivals
             else {}
         )
-        return (
-            kit.curves(
-                "Smaller batches: the mean square grows from smaller steps on",
-                law.growth,
-                seen.growth,
-                over="part",
-                by="batch",
-                x="step over 2/λ₁",
-                y="growth of the mean square in a step",
-                name="b = {}",
-                more=(kit.context_curve(parts, np.ones_like(parts), "one"),),
-                log="y",
-            ),
-            kit.curves(
-                f"Batches of {self.n} examples without replacement, at {middle['part']:g} of 2/λ₁",
-                in_the_middle(law.growth),
-                in_the_middle(seen.growth),
-                over="batch",
-                x="batch b",
-                y="growth of the mean square in a step",
-                rivals=wrong,
-                log="xy",
-            ),
+        yield kit.curves(
+            "Smaller batches: the mean square grows from smaller steps on",
+            law.growth,
+            seen.growth,
+            over="part",
+            by="batch",
+            x="step over 2/λ₁",
+            y="growth of the mean square in a step",
+            name="b = {}",
+            more=(kit.context_curve(parts, np.ones_like(parts), "one"),),
+            log="y",
+        )
+        yield kit.curves(
+            f"Batches of {self.n} examples without replacement, at {middle['part']:g} of 2/λ₁",
+            in_the_middle(law.growth),
+            in_the_middle(seen.growth),
+            over="batch",
+            x="batch b",
+            y="growth of the mean square in a step",
+            rivals=wrong,
+            log="xy",
         )

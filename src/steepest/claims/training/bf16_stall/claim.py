@@ -5,7 +5,6 @@ that a smaller step ends at a larger risk. Rounded at random its mean moves on, 
 noise in the gradient of more than a spacing a step lets it move on as well.
 """
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import jax
@@ -93,7 +92,7 @@ class Bf16Stall(kit.Claim[Setting]):
     precision = "float32"
     point = Bf16StallPoint
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {"eta": self.etas, "size": tuple(2.0**e for e in self.exponents)}
 
     def check_fields(self) -> None:
@@ -102,37 +101,35 @@ class Bf16Stall(kit.Claim[Setting]):
                 f"exponents are whole numbers, as spacings are powers of two, got {self.exponents}; try --exponents 0"
             )
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         return Setting(2.0 ** (np.array(self.exponents) + 1 - DIGITS))
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         slowest = min(self.etas) * self.curvature
         relative = float(setting.spacings[0]) / 2.0 ** self.exponents[0]
-        return [
-            kit.assume(
-                "largest ηh",
-                max(self.etas) * self.curvature,
-                "<",
-                0.9,
-                "near one a weight arrives in one step",
-            ),
-            kit.assume(
-                "distance at which weights stop, over that of the nearest start",
-                relative / (2 * slowest) / 0.55,
-                "<=",
-                0.5,
-                "they must start farther off: raise the smallest step size",
-            ),
-            kit.assume(
-                "steps in units of 1/ηh",
-                self.steps * slowest,
-                ">=",
-                14,
-                "half of the steps must be behind the start: raise --steps",
-            ),
-        ]
+        yield kit.assume(
+            "largest ηh",
+            max(self.etas) * self.curvature,
+            "<",
+            0.9,
+            "near one a weight arrives in one step",
+        )
+        yield kit.assume(
+            "distance at which weights stop, over that of the nearest start",
+            relative / (2 * slowest) / 0.55,
+            "<=",
+            0.5,
+            "they must start farther off: raise the smallest step size",
+        )
+        yield kit.assume(
+            "steps in units of 1/ηh",
+            self.steps * slowest,
+            ">=",
+            14,
+            "half of the steps must be behind the start: raise --steps",
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         u = setting.spacings
         eta = np.array(self.etas)[:, None]
         h = self.curvature
@@ -145,7 +142,7 @@ class Bf16Stall(kit.Claim[Setting]):
             dithered=("eta size", (step**2 + u**2 / 12) / (4 * eta - 2 * eta**2 * h)),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         eta, u = np.meshgrid(self.etas, setting.spacings, indexing="ij")
         sizes = u * 2.0 ** (DIGITS - 1)
         columns = (eta, sizes, self.noise * u / eta)
@@ -178,156 +175,139 @@ class Bf16Stall(kit.Claim[Setting]):
         )
         return jax.vmap(run)(lanes, keys)
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "furthest",
-                law.furthest,
-                seen.nearest_furthest,
-                0.02,  # the last of a thousand weights is within u/1000, and c is 1.6 u at least
-                label="largest distance at which a weight stops",
-            ),
-            kit.follows(
-                "left",
-                law.left,
-                seen.nearest,
-                0.05,  # exact in the mean; where c is near u the interval takes 3 %
-                label="risk that is left, rounded to nearest",
-            ),
-            kit.follows(
-                "at_random",
-                law.at_random,
-                seen.at_random,
-                0.05,  # exact in the mean; the interval takes 2 %
-                label="risk that is left, rounded at random",
-            ),
-            kit.follows(
-                "dithered",
-                law.dithered,
-                seen.dithered,
-                0.03,  # the interval takes 1 %
-                label="risk beside gradient noise, rounded to nearest",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "furthest",
+            law.furthest,
+            seen.nearest_furthest,
+            0.02,  # the last of a thousand weights is within u/1000, and c is 1.6 u at least
+            label="largest distance at which a weight stops",
+        )
+        yield kit.follows(
+            "left",
+            law.left,
+            seen.nearest,
+            0.05,  # exact in the mean; where c is near u the interval takes 3 %
+            label="risk that is left, rounded to nearest",
+        )
+        yield kit.follows(
+            "at_random",
+            law.at_random,
+            seen.at_random,
+            0.05,  # exact in the mean; the interval takes 2 %
+            label="risk that is left, rounded at random",
+        )
+        yield kit.follows(
+            "dithered",
+            law.dithered,
+            seen.dithered,
+            0.03,  # the interval takes 1 %
+            label="risk beside gradient noise, rounded to nearest",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         u = xarray.DataArray(setting.spacings, {"size": law.size}, ("size",))
         eta = law.eta
         h = self.curvature
         as_noise = u**2 / 12 / (4 * eta - 2 * eta**2 * h)
         spacing_apart = u / (eta * h)
-        return [
-            kit.rival(
-                "whole_spacing",
-                "a weight needs a step of one spacing to move",
-                label="it stops where ηh|w − w*| < u",
-                furthest=spacing_apart,
-                left=h / 2 * (spacing_apart**2 - spacing_apart * u + u**2 / 3),
-            ),
-            kit.rival(
-                "as_noise",
-                "rounding is an even error of variance u²/12 in each step",
-                label="the risk of noise u²/12 a step, ∝ 1/η",
-                left=as_noise,
-                at_random=as_noise,
-            ),
-            kit.rival(
-                "of_storage",
-                "it is the error of rounding once",
-                label="hu²/24 at every step size",
-                left=h * u**2 / 24 + 0 * law.left,
-                at_random=h * u**2 / 24 + 0 * law.at_random,
-            ),
-            kit.rival(
-                "at_the_edge",
-                "it stops as soon as it is as near as that",
-                label="all weights stop at u/2ηh",
-                left=h / 2 * law.furthest**2,
-            ),
-            kit.rival(
-                "noise_alone",
-                "noise undoes the rounding",
-                label="the risk of the noise, without rounding",
-                dithered=law.dithered / (1 + 1 / (12 * self.noise**2)),
-            ),
-            kit.rival(
-                "by_relative_size",
-                "bfloat16 has 8 bits, as all weights do",
-                label="the same spacing at every size",
-                furthest=law.furthest.isel(size=0, drop=True) + 0 * law.furthest,
-                left=law.left.isel(size=0, drop=True) + 0 * law.left,
-            ),
-        ]
+        yield kit.rival(
+            "it stops where ηh|w − w*| < u",
+            "a weight needs a step of one spacing to move",
+            furthest=spacing_apart,
+            left=h / 2 * (spacing_apart**2 - spacing_apart * u + u**2 / 3),
+        )
+        yield kit.rival(
+            "the risk of noise u²/12 a step, ∝ 1/η",
+            "rounding is an even error of variance u²/12 in each step",
+            id="as_noise",
+            left=as_noise,
+            at_random=as_noise,
+        )
+        yield kit.rival(
+            "hu²/24 at every step size",
+            "it is the error of rounding once",
+            left=h * u**2 / 24 + 0 * law.left,
+            at_random=h * u**2 / 24 + 0 * law.at_random,
+        )
+        yield kit.rival(
+            "all weights stop at u/2ηh",
+            "it stops as soon as it is as near as that",
+            left=h / 2 * law.furthest**2,
+        )
+        yield kit.rival(
+            "the risk of the noise, without rounding",
+            "noise undoes the rounding",
+            dithered=law.dithered / (1 + 1 / (12 * self.noise**2)),
+        )
+        yield kit.rival(
+            "the same spacing at every size",
+            "bfloat16 has 8 bits, as all weights do",
+            furthest=law.furthest.isel(size=0, drop=True) + 0 * law.furthest,
+            left=law.left.isel(size=0, drop=True) + 0 * law.left,
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "float32",
-                "spacings are 2¹⁶ times smaller",
-                label="weights in float32",
-                nearest=seen.float32,
-                nearest_furthest=seen.float32_furthest,
-                at_random=seen.float32,
-                dithered=seen.dithered_float32,
-            ),
-            kit.control(
-                "rounded_at_random",
-                "its mean moves on",
-                label="rounded at random in place of to nearest",
-                nearest=seen.at_random,
-                nearest_furthest=seen.at_random_furthest,
-            ),
-            kit.control(
-                "without_noise",
-                "it is the noise that lets weights move on",
-                label="gradients without noise",
-                dithered=seen.nearest,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "weights in float32",
+            "spacings are 2¹⁶ times smaller",
+            id="float32",
+            nearest=seen.float32,
+            nearest_furthest=seen.float32_furthest,
+            at_random=seen.float32,
+            dithered=seen.dithered_float32,
+        )
+        yield kit.control(
+            "rounded at random in place of to nearest",
+            "its mean moves on",
+            nearest=seen.at_random,
+            nearest_furthest=seen.at_random_furthest,
+        )
+        yield kit.control(
+            "gradients without noise",
+            "it is the noise that lets weights move on",
+            dithered=seen.nearest,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         middle = {"size": float(law.size[len(self.exponents) // 2])}
         wrong = {"as noise, 1/η": rivals["as_noise"].left.sel(middle)} if rivals else {}
-        return (
-            kit.curves(
-                "Rounded to nearest, a smaller step ends higher",
-                law.left.sel(middle),
-                seen.nearest.sel(middle),
-                over="eta",
-                x="step size η",
-                y="risk that is left",
-                rivals=wrong,
-                more=(
-                    kit.observed_curve(
-                        self.etas,
-                        seen.at_random.sel(middle).mean("seed"),
-                        "rounded at random",
-                        shade=0.7,
-                    ),
-                    kit.predicted_curve(self.etas, law.at_random.sel(middle).values),
+        yield kit.curves(
+            "Rounded to nearest, a smaller step ends higher",
+            law.left.sel(middle),
+            seen.nearest.sel(middle),
+            over="eta",
+            x="step size η",
+            y="risk that is left",
+            rivals=wrong,
+            more=(
+                kit.observed_curve(
+                    self.etas,
+                    seen.at_random.sel(middle).mean("seed"),
+                    "rounded at random",
+                    shade=0.7,
                 ),
-                log="xy",
+                kit.predicted_curve(self.etas, law.at_random.sel(middle).values),
             ),
-            kit.curves(
-                "How far from the minimum weights stop",
-                law.furthest,
-                seen.nearest_furthest,
-                over="eta",
-                by="size",
-                x="step size η",
-                y="largest distance",
-                name="weights from {}",
-                log="xy",
-            ),
-            kit.curves(
-                "Gradient noise of a spacing lets them move on",
-                law.dithered.sel(middle),
-                seen.dithered.sel(middle),
-                over="eta",
-                x="step size η",
-                y="risk beside noise",
-                log="xy",
-            ),
+            log="xy",
+        )
+        yield kit.curves(
+            "How far from the minimum weights stop",
+            law.furthest,
+            seen.nearest_furthest,
+            over="eta",
+            by="size",
+            x="step size η",
+            y="largest distance",
+            name="weights from {}",
+            log="xy",
+        )
+        yield kit.curves(
+            "Gradient noise of a spacing lets them move on",
+            law.dithered.sel(middle),
+            seen.dithered.sel(middle),
+            over="eta",
+            x="step size η",
+            y="risk beside noise",
+            log="xy",
         )

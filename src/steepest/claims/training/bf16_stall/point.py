@@ -1,6 +1,5 @@
 """One point of the diagram of bf16-stall: weights rounded to nearest, at one step size and one noise."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import jax
@@ -40,20 +39,18 @@ class Bf16StallPoint(kit.Point):
         """Return u."""
         return 2.0 ** (self.exponents + 1 - DIGITS)
 
-    def hypotheses(self, setting: None) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         slowness = self.etas * self.curvature
-        return [
-            kit.assume("ηh", slowness, "<", 0.9, "near one a weight arrives in one step"),
-            kit.assume("steps in units of 1/ηh", self.steps * slowness, ">=", 14),
-        ]
+        yield kit.assume("ηh", slowness, "<", 0.9, "near one a weight arrives in one step")
+        yield kit.assume("steps in units of 1/ηh", self.steps * slowness, ">=", 14)
 
-    def predict(self, setting: None) -> kit.Prediction:
+    def predict(self, setting):
         return kit.Prediction(
             dithered=beside_noise(self.etas, self.noise, self.curvature),
             left=left_of_stall(self.etas, self.curvature),
         )
 
-    def observe(self, setting: None, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         eta = jnp.asarray(self.etas, float)
         u = self.spacing
         lane = Lane(eta, jnp.asarray(2.0**self.exponents, float), self.noise * u / eta)
@@ -64,16 +61,14 @@ class Bf16StallPoint(kit.Point):
 
         return {"risk": jax.lax.map(risk, kit.keys(key, self.seeds)) / (self.curvature * u**2)}
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
-        return [
-            equal(
-                "dithered",
-                predicted["dithered"],
-                observed["risk"],
-                0.03,  # the interval takes 1 %
-                label="risk over hu²",
-            )
-        ]
+    def judge(self, predicted, observed):
+        yield equal(
+            "dithered",
+            predicted["dithered"],
+            observed["risk"],
+            0.03,  # the interval takes 1 %
+            label="risk over hu²",
+        )
 
     def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         return {"stalled": float(np.log2(observed["risk"].mean() / predicted["left"]))}

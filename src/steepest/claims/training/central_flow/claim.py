@@ -4,7 +4,6 @@
 large steps is calculated without its steps: where it goes, how widely it swings, and what that costs.
 """
 
-from collections.abc import Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -111,11 +110,11 @@ class CentralFlow(kit.Claim[Setting]):
     precision = "float32"
     point = CentralFlowPoint
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         ends = tuple(self.stretch * (1 + place) for place in range(self.stretches))
         return {"step": ends, "weight": tuple(range(1, WEIGHTS + 1))}
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         trainings = CANDIDATES * self.seeds
         eta = 2 / self.edge
         begin = lambda key: experiment.begin(key, eta, self.before, trainings)
@@ -127,33 +126,31 @@ class CentralFlow(kit.Claim[Setting]):
         kept = np.lexsort((curvatures[:, 1], ~fit))[: self.seeds]
         return Setting(eta, weights[kept], curvatures[kept], bursts[kept])
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         first, second = setting.curvatures.T
-        return [
-            kit.assume(
-                "largest distance of curvature from the edge, of one",
-                np.abs(first - 1).max(),
-                "<",
-                NEAR,
-                "they have to be at the edge: choose more steps --before or a smaller --edge",
-            ),
-            kit.assume(
-                "largest second curvature over the edge",
-                second.max(),
-                "<",
-                SECOND,
-                "a single direction may be at the edge",
-            ),
-            kit.assume(
-                "factor by which the square of swings changed before",
-                setting.bursts.max(),
-                "<",
-                STEADY,
-                "weights have to go to and fro, and steadily: choose more steps --before",
-            ),
-        ]
+        yield kit.assume(
+            "largest distance of curvature from the edge, of one",
+            np.abs(first - 1).max(),
+            "<",
+            NEAR,
+            "they have to be at the edge: choose more steps --before or a smaller --edge",
+        )
+        yield kit.assume(
+            "largest second curvature over the edge",
+            second.max(),
+            "<",
+            SECOND,
+            "a single direction may be at the edge",
+        )
+        yield kit.assume(
+            "factor by which the square of swings changed before",
+            setting.bursts.max(),
+            "<",
+            STEADY,
+            "weights have to go to and fro, and steadily: choose more steps --before",
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         before, now, after = np.moveaxis(setting.weights, 1, 0)
         middle = (before + 2 * now + after) / 4
 
@@ -177,7 +174,7 @@ class CentralFlow(kit.Claim[Setting]):
             moved_of_flow=(vector, of_flow - middle[:, None]),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         def everything(weights: jax.Array) -> tuple[experiment.Walked, ...]:
             def walk(slower: int) -> experiment.Walked:
                 span = (setting.eta / slower, self.stretch * slower, self.stretches)
@@ -199,91 +196,80 @@ class CentralFlow(kit.Claim[Setting]):
             moved_halved=(vector, np.asarray(halved.weights, float) - middle),
         )
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         departed = seen.moved - seen.moved_of_slow
         return {
             "departed": length(departed),
             "aside": length(seen.moved - law.moved) / length(departed),
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "variance",
-                law.variance,
-                seen.variance,
-                0.15,  # 1 % for most trainings; of some a stretch is only a part of a cycle
-                label="mean square of swings",
-            ),
-            kit.follows(
-                "risk",
-                law.risk,
-                seen.risk,
-                0.12,  # most of risk is σ²/η
-                label="mean risk",
-            ),
-            kit.follows(
-                "departed",
-                law.departed,
-                seen.departed,
-                0.1,  # the law errs by 2 %, in cycles of the path around it
-                label="distance from gradient flow",
-            ),
-            kit.at_most(
-                "aside",
-                0.12,  # cycles of the path, and what Euler's method and the smoothing leave
-                seen.aside,
-                over="step",
-                label="distance from the law over that from gradient flow",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "variance",
+            law.variance,
+            seen.variance,
+            0.15,  # 1 % for most trainings; of some a stretch is only a part of a cycle
+            label="mean square of swings",
+        )
+        yield kit.follows(
+            "risk",
+            law.risk,
+            seen.risk,
+            0.12,  # most of risk is σ²/η
+            label="mean risk",
+        )
+        yield kit.follows(
+            "departed",
+            law.departed,
+            seen.departed,
+            0.1,  # the law errs by 2 %, in cycles of the path around it
+            label="distance from gradient flow",
+        )
+        yield kit.at_most(
+            "aside",
+            0.12,  # cycles of the path, and what Euler's method and the smoothing leave
+            seen.aside,
+            over="step",
+            label="distance from the law over that from gradient flow",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         swings = law.variance / setting.eta
-        return [
-            kit.rival(
-                "gradient_flow",
-                "descent follows the gradient, up to its steps",
-                label="gradient flow",
-                risk=law.risk_of_flow,
-                moved=law.moved_of_flow,
-            ),
-            kit.rival(
-                "half",
-                "the mean gradient is ∇L + σ²∇λ",
-                label="half of σ²",
-                variance=law.variance / 2,
-                risk=law.risk - swings / 2,
-            ),
-            kit.rival(
-                "alone",
-                "swings do not matter for the risk in the mean",
-                label="risk of the smoothed weights",
-                risk=law.risk - swings,
-            ),
-            kit.rival(
-                "steady",
-                "swings come to a size and keep it",
-                label="σ² of the first stretch",
-                variance=law.variance.isel(step=0, drop=True) + 0 * law.variance,
-            ),
-        ]
+        yield kit.rival(
+            "gradient flow",
+            "descent follows the gradient, up to its steps",
+            risk=law.risk_of_flow,
+            moved=law.moved_of_flow,
+        )
+        yield kit.rival(
+            "half of σ²",
+            "the mean gradient is ∇L + σ²∇λ",
+            id="half",
+            variance=law.variance / 2,
+            risk=law.risk - swings / 2,
+        )
+        yield kit.rival(
+            "risk of the smoothed weights",
+            "swings do not matter for the risk in the mean",
+            id="alone",
+            risk=law.risk - swings,
+        )
+        yield kit.rival(
+            "σ² of the first stretch",
+            "swings come to a size and keep it",
+            variance=law.variance.isel(step=0, drop=True) + 0 * law.variance,
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "halved",
-                "smaller steps are below the edge, and do not swing",
-                label="half of the step size",
-                variance=seen.variance_halved,
-                risk=seen.risk_halved,
-                moved=seen.moved_halved,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "half of the step size",
+            "smaller steps are below the edge, and do not swing",
+            variance=seen.variance_halved,
+            risk=seen.risk_halved,
+            moved=seen.moved_halved,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         predicted = law.variance.values.ravel()
         line = np.array([predicted.min(), predicted.max()])
         mean = lambda array: array.mean("seed")
@@ -295,26 +281,22 @@ class CentralFlow(kit.Claim[Setting]):
             if rivals
             else {}
         )
-        return (
-            kit.panel(
-                "Mean square of swings: each training, each stretch",
-                "σ² of the law",
-                "measured",
-                kit.observed_curve(
-                    predicted, seen.variance.values.ravel(), "measured", kind="points"
-                ),
-                kit.predicted_curve(line, line, "law"),
-                kit.rival_curve(line, line / 2, "half of σ²"),
-                log="xy",
-            ),
-            kit.curves(
-                "What the swings cost: risk along the edge",
-                mean(law.risk),
-                mean(seen.risk),
-                over="step",
-                x="steps at the edge",
-                y="mean risk",
-                rivals=wrong,
-                log="y",
-            ),
+        yield kit.panel(
+            "Mean square of swings: each training, each stretch",
+            "σ² of the law",
+            "measured",
+            kit.observed_curve(predicted, seen.variance.values.ravel(), "measured", kind="points"),
+            kit.predicted_curve(line, line, "law"),
+            kit.rival_curve(line, line / 2, "half of σ²"),
+            log="xy",
+        )
+        yield kit.curves(
+            "What the swings cost: risk along the edge",
+            mean(law.risk),
+            mean(seen.risk),
+            over="step",
+            x="steps at the edge",
+            y="mean risk",
+            rivals=wrong,
+            log="y",
         )

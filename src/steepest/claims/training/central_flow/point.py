@@ -1,6 +1,5 @@
 """One point of the diagram of central-flow: swings at one step size, from one time on."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -47,7 +46,7 @@ class CentralFlowPoint(kit.Point):
         "Shown are the swings and the risk in the 250 steps that follow, over those of the law.",
     )
 
-    def setting(self, key: kit.Key) -> Kept:
+    def setting(self, key):
         begun = begin(key, 2 / self.edge, self.before, CANDIDATES * self.seeds)
         weights = np.asarray(begun.weights)
         curvatures = np.asarray(begun.curvatures, float) / self.edge
@@ -56,28 +55,23 @@ class CentralFlowPoint(kit.Point):
         kept = np.lexsort((curvatures[:, 1], ~fit))[: self.seeds]
         return Kept(weights[kept], curvatures[kept], bursts[kept])
 
-    def hypotheses(self, setting: Kept) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         first, second = setting.curvatures.T
         away = np.abs(first - 1).max()
-        return [
-            kit.assume("largest distance of curvature from the edge, of one", away, "<", NEAR),
-            kit.assume("largest second curvature over the edge", second.max(), "<", SECOND),
-            kit.assume(
-                "factor by which the square of swings changed before",
-                setting.bursts.max(),
-                "<",
-                STEADY,
-            ),
-        ]
+        yield kit.assume("largest distance of curvature from the edge, of one", away, "<", NEAR)
+        yield kit.assume("largest second curvature over the edge", second.max(), "<", SECOND)
+        yield kit.assume(
+            "factor by which the square of swings changed before", setting.bursts.max(), "<", STEADY
+        )
 
-    def predict(self, setting: Kept) -> kit.Prediction:
+    def predict(self, setting):
         eta = 2 / self.edge
         path = flows(setting.weights, eta, self.stretch, self.stretches)
         variance = np.asarray(path.variance, float).mean(1)
         below = np.asarray(path.below, float).mean(1)
         return kit.Prediction(variance=("seed", variance), risk=("seed", below + variance / eta))
 
-    def observe(self, setting: Kept, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         def walk(three: jax.Array) -> experiment.Walked:
             return experiment.descend(three, 2 / self.edge, self.stretch, self.stretches)
 
@@ -88,23 +82,21 @@ class CentralFlowPoint(kit.Point):
             "curvature": setting.curvatures[:, 0],
         }
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
-        return [
-            equal(
-                "variance",
-                predicted["variance"],
-                observed["variance"],
-                0.15,  # 1 % for most trainings; of some a stretch is only a part of a cycle
-                label="mean square of swings over the law's",
-            ),
-            equal(
-                "risk",
-                predicted["risk"],
-                observed["risk"],
-                0.12,  # most of risk is σ²/η
-                label="mean risk over the law's",
-            ),
-        ]
+    def judge(self, predicted, observed):
+        yield equal(
+            "variance",
+            predicted["variance"],
+            observed["variance"],
+            0.15,  # 1 % for most trainings; of some a stretch is only a part of a cycle
+            label="mean square of swings over the law's",
+        )
+        yield equal(
+            "risk",
+            predicted["risk"],
+            observed["risk"],
+            0.12,  # most of risk is σ²/η
+            label="mean risk over the law's",
+        )
 
     def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         return {

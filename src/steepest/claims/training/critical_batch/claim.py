@@ -5,11 +5,9 @@ of the noise scale tr HΣ/gᵀHg is over a training without noise. With whole be
 another one, a sixth of it to one and a half times as large here.
 """
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-import xarray
 
 from steepest import kit
 from steepest.claims.training.critical_batch import experiment, theory
@@ -109,34 +107,32 @@ class CriticalBatch(kit.Claim[Setting]):
     full = {"runs": 256}
     out_of_scope = {"share": 0.5}
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {"batch": self.batches, "start": self.starts}
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         place = np.arange(1.0, self.dimension + 1)
         curvatures = place**-self.decay
         squares = np.array([place**-power for power in self.starts])
         return Setting(curvatures, squares / (squares @ curvatures)[:, None])
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
-        return [
-            kit.assume(
-                "φ, share of the best step",
-                self.share,
-                "<=",
-                0.05,
-                "the law is the limit of small shares: choose a smaller --share",
-            ),
-            kit.assume(
-                "largest batch over the critical one",
-                max(self.batches) / max(need.examples / need.steps for need in self.needs(setting)),
-                ">=",
-                0.5,
-                "S_min has to be seen for a fit: raise --batches",
-            ),
-        ]
+    def hypotheses(self, setting):
+        yield kit.assume(
+            "φ, share of the best step",
+            self.share,
+            "<=",
+            0.05,
+            "the law is the limit of small shares: choose a smaller --share",
+        )
+        yield kit.assume(
+            "largest batch over the critical one",
+            max(self.batches) / max(need.examples / need.steps for need in self.needs(setting)),
+            ">=",
+            0.5,
+            "S_min has to be seen for a fit: raise --batches",
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         needs = self.needs(setting)
         counts = [[need.steps + need.examples / b for b in self.batches] for need in needs]
         return kit.law(
@@ -151,7 +147,7 @@ class CriticalBatch(kit.Claim[Setting]):
             for squares in setting.squares
         ]
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         batches = np.array(self.batches, float)
         counts = self.counts(setting, rng, self.share)
@@ -194,86 +190,70 @@ class CriticalBatch(kit.Claim[Setting]):
             )
         return counts
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "steps",
-                law.steps,
-                seen.steps,
-                0.04,  # the next order in φ takes up to 2 %, the interval 1 %
-                over="start batch",
-                label="steps to the risk",
-            ),
-            kit.follows(
-                "critical",
-                law.critical,
-                seen.critical,
-                0.08,  # the next order in φ takes 2 to 4 %, the interval 2 %
-                over="start",
-                label="critical batch, as fitted to steps",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "steps",
+            law.steps,
+            seen.steps,
+            0.04,  # the next order in φ takes up to 2 %, the interval 1 %
+            over="start batch",
+            label="steps to the risk",
+        )
+        yield kit.follows(
+            "critical",
+            law.critical,
+            seen.critical,
+            0.08,  # the next order in φ takes 2 to 4 %, the interval 2 %
+            over="start",
+            label="critical batch, as fitted to steps",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         needs = self.needs(setting)
         counts = lambda rule: (
             "start batch",
             [[rule(need, b) for b in self.batches] for need in needs],
         )
-        return [
-            kit.rival(
-                "kink",
-                "batches help in proportion up to the critical one, and not beyond",
-                label="the larger of S_min and E_min/b",
-                steps=counts(lambda need, b: max(need.steps, need.examples / b)),
-            ),
-            kit.rival(
-                "squares",
-                "two independent limits add in squares",
-                label="√(S_min² + (E_min/b)²)",
-                steps=counts(lambda need, b: float(np.hypot(need.steps, need.examples / b))),
-            ),
-            kit.rival(
-                "early",
-                "the noise scale is measured once",
-                label="noise scale at the start",
-                steps=counts(lambda need, b: need.steps * (1 + need.early / b)),
-                critical=("start", [need.early for need in needs]),
-            ),
-            kit.rival(
-                "simple",
-                "all curvatures are alike",
-                label="mean of tr Σ/‖g‖²",
-                steps=counts(lambda need, b: need.steps * (1 + need.simple / b)),
-                critical=("start", [need.simple for need in needs]),
-            ),
-        ]
+        yield kit.rival(
+            "the larger of S_min and E_min/b",
+            "batches help in proportion up to the critical one, and not beyond",
+            id="kink",
+            steps=counts(lambda need, b: max(need.steps, need.examples / b)),
+        )
+        yield kit.rival(
+            "√(S_min² + (E_min/b)²)",
+            "two independent limits add in squares",
+            steps=counts(lambda need, b: float(np.hypot(need.steps, need.examples / b))),
+        )
+        yield kit.rival(
+            "noise scale at the start",
+            "the noise scale is measured once",
+            id="early",
+            steps=counts(lambda need, b: need.steps * (1 + need.early / b)),
+            critical=("start", [need.early for need in needs]),
+        )
+        yield kit.rival(
+            "mean of tr Σ/‖g‖²",
+            "all curvatures are alike",
+            id="simple",
+            steps=counts(lambda need, b: need.steps * (1 + need.simple / b)),
+            critical=("start", [need.simple for need in needs]),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "fading",
-                "the noise scale does not grow",
-                label="noise that fades with the risk",
-                steps=seen.fading,
-            ),
-            kit.control(
-                "whole",
-                "trainings with other batches go other ways",
-                label="whole best steps",
-                critical=seen.whole,
-            ),
-            kit.control(
-                "constant",
-                "steps do not fall as gradients do",
-                label="the best of constant steps",
-                critical=seen.constant.broadcast_like(seen.critical),
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "noise that fades with the risk", "the noise scale does not grow", steps=seen.fading
+        )
+        yield kit.control(
+            "whole best steps", "trainings with other batches go other ways", critical=seen.whole
+        )
+        yield kit.control(
+            "the best of constant steps",
+            "steps do not fall as gradients do",
+            critical=seen.constant.broadcast_like(seen.critical),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         starts = np.array(self.starts)
         in_the_middle = lambda steps: steps.isel(start=len(starts) // 2, drop=True)
         kink = {}
@@ -284,30 +264,26 @@ class CriticalBatch(kit.Claim[Setting]):
                 "at the start": rivals["early"].critical,
                 "curvatures alike": rivals["simple"].critical,
             }
-        return (
-            kit.curves(
-                "Larger batches save steps, up to a point, and without a kink",
-                law.steps,
-                seen.steps,
-                over="batch",
-                by="start",
-                x="batch b",
-                y="steps to the risk",
-                name="start {}",
-                rivals=kink,
-                log="xy",
-            ),
-            kit.curves(
-                "The critical batch is a mean noise scale; whole steps have another one",
-                law.critical,
-                seen.critical,
-                over="start",
-                x="power by which errors fall at the start",
-                y="critical batch",
-                rivals=scales,
-                more=(
-                    kit.context_curve(starts, seen.whole.mean("seed").values, "whole best steps"),
-                ),
-                log="y",
-            ),
+        yield kit.curves(
+            "Larger batches save steps, up to a point, and without a kink",
+            law.steps,
+            seen.steps,
+            over="batch",
+            by="start",
+            x="batch b",
+            y="steps to the risk",
+            name="start {}",
+            rivals=kink,
+            log="xy",
+        )
+        yield kit.curves(
+            "The critical batch is a mean noise scale; whole steps have another one",
+            law.critical,
+            seen.critical,
+            over="start",
+            x="power by which errors fall at the start",
+            y="critical batch",
+            rivals=scales,
+            more=(kit.context_curve(starts, seen.whole.mean("seed").values, "whole best steps"),),
+            log="y",
         )

@@ -5,7 +5,6 @@ GCV, generalized cross-validation, is thus right where v is the same at all exam
 inputs. On digits without a ridge it is about a third too low.
 """
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -121,10 +120,10 @@ class CrossValidation(kit.Claim[Setting]):
     full = {"images": 1797, "seeds": 48}
     out_of_scope = {"sizes": (4, 8), "images": 100, "seeds": 3}
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {"n": self.sizes, "ridge": self.ridges}
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
         originals, moved, labels = experiment.images(rng, self.images)
         world = World(experiment.tangent(originals, originals, self.depth), labels)
@@ -137,19 +136,19 @@ class CrossValidation(kit.Claim[Setting]):
             sets,
         )
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
-        return [
-            kit.assume("smallest n", min(self.sizes), ">=", 25, "the law is to first order in 1/n"),
-            kit.assume(
-                "digits over the largest n",
-                self.images / max(self.sizes),
-                ">=",
-                3,
-                "most images must be new",
-            ),
-        ]
+    def hypotheses(self, setting):
+        yield kit.assume(
+            "smallest n", min(self.sizes), ">=", 25, "the law is to first order in 1/n"
+        )
+        yield kit.assume(
+            "digits over the largest n",
+            self.images / max(self.sizes),
+            ">=",
+            3,
+            "most images must be new",
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         of_digits = self.estimates(setting.digits, setting.sets)
         of_gaussian = self.estimates(setting.gaussian, setting.sets)
         return kit.law(
@@ -168,7 +167,7 @@ class CrossValidation(kit.Claim[Setting]):
                     means[seed, row, column] = theory.estimates(grams, world.labels[train], ridge)
         return means
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         on_digits = self.errors(setting, setting.sets)
         few = tuple(Sets(sets.train[:, :1], sets.new[:, :1]) for sets in setting.sets)
         on_moved = self.errors(setting, few, setting.moved)
@@ -206,72 +205,62 @@ class CrossValidation(kit.Claim[Setting]):
                 means[seed, row] = np.mean(of_sets, axis=0)
         return means
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "risk",
-                law.risk,
-                seen.risk,
-                0.07,  # exact but for one example of n, 1 % at the fewest; the interval takes up to 4 %
-                over="n ridge",
-                label="on digits: risk, from leaving one out",
-            ),
-            kit.follows(
-                "weighed",
-                law.weighed,
-                seen.weighed,
-                0.07,  # the same, and 1/n for the spread of tr A
-                over="n ridge",
-                label="on digits: weighted risk, from GCV",
-            ),
-            kit.follows(
-                "gaussian",
-                law.gaussian,
-                seen.gaussian,
-                0.06,  # GCV is low by 1/n here too, 2 % at 50 examples
-                over="n ridge",
-                label="on Gaussian inputs of the same covariance: risk, from GCV",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "risk",
+            law.risk,
+            seen.risk,
+            0.07,  # exact but for one example of n, 1 % at the fewest; the interval takes up to 4 %
+            over="n ridge",
+            label="on digits: risk, from leaving one out",
+        )
+        yield kit.follows(
+            "weighed",
+            law.weighed,
+            seen.weighed,
+            0.07,  # the same, and 1/n for the spread of tr A
+            over="n ridge",
+            label="on digits: weighted risk, from GCV",
+        )
+        yield kit.follows(
+            "gaussian",
+            law.gaussian,
+            seen.gaussian,
+            0.06,  # GCV is low by 1/n here too, 2 % at 50 examples
+            over="n ridge",
+            label="on Gaussian inputs of the same covariance: risk, from GCV",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         first = tuple(Sets(sets.train[:1], sets.new[:1]) for sets in setting.sets)
         of_first = self.estimates(setting.digits, first)[0]
         in_thirds = self.folds(setting.digits, first) / of_first[..., 0]
         expected = of_first[..., 2] / of_first[..., 1]
         on_both = ("n", "ridge")
-        return [
-            kit.rival(
-                "source",
-                "GCV predicts the risk, ridgeless too",
-                label="risk: GCV",
-                risk=law.weighed,
-            ),
-            kit.rival(
-                "thirds",
-                "leaving a third out is as good",
-                label="risk: three-fold cross-validation",
-                risk=law.risk * xarray.DataArray(in_thirds, dims=on_both),
-            ),
-            kit.rival(
-                "all_alike",
-                "every new example counts the same",
-                label="GCV's limit: the risk",
-                weighed=law.risk,
-            ),
-            kit.rival(
-                "as_expected",
-                "errors are as large as the kernel expects",
-                label="GCV's limit: harmonic over arithmetic mean of v",
-                weighed=law.weighed * xarray.DataArray(expected, dims=on_both),
-            ),
-            kit.rival(
-                "always_low",
-                "GCV is too low whatever the inputs",
-                label="GCV as low as on digits",
-                gaussian=law.gaussian * law.risk / law.weighed,
-            ),
-        ]
+        yield kit.rival(
+            "risk: GCV", "GCV predicts the risk, ridgeless too", id="source", risk=law.weighed
+        )
+        yield kit.rival(
+            "risk: three-fold cross-validation",
+            "leaving a third out is as good",
+            risk=law.risk * xarray.DataArray(in_thirds, dims=on_both),
+        )
+        yield kit.rival(
+            "GCV's limit: the risk",
+            "every new example counts the same",
+            id="all_alike",
+            weighed=law.risk,
+        )
+        yield kit.rival(
+            "GCV's limit: harmonic over arithmetic mean of v",
+            "errors are as large as the kernel expects",
+            weighed=law.weighed * xarray.DataArray(expected, dims=on_both),
+        )
+        yield kit.rival(
+            "GCV as low as on digits",
+            "GCV is too low whatever the inputs",
+            gaussian=law.gaussian * law.risk / law.weighed,
+        )
 
     def folds(self, world: World, sets: tuple[Sets, ...]) -> kit.Values:
         """Return three-fold cross-validation in the mean over the first partition, ``(n, ridges)``."""
@@ -285,26 +274,21 @@ class CrossValidation(kit.Claim[Setting]):
                 means[row, column] = np.mean(of_sets)
         return means
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "moved",
-                "new images are not like those of training",
-                label="new images a pixel further to the right",
-                risk=seen.moved_risk,
-                weighed=seen.moved_weighed,
-            ),
-            kit.control(
-                "digits",
-                "their kernel has the same covariance",
-                label="digits for Gaussian inputs",
-                gaussian=seen.risk,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "new images a pixel further to the right",
+            "new images are not like those of training",
+            risk=seen.moved_risk,
+            weighed=seen.moved_weighed,
+        )
+        yield kit.control(
+            "digits for Gaussian inputs",
+            "their kernel has the same covariance",
+            id="digits",
+            gaussian=seen.risk,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         ridge = {"ridge": self.ridges[0]}
         without = lambda array: array.sel(ridge, drop=True)
         largest = lambda array: array.isel(n=-1, drop=True)
@@ -312,25 +296,23 @@ class CrossValidation(kit.Claim[Setting]):
         if rivals:
             wrong = {"GCV": without(rivals["source"].risk).mean("seed")}
         share = law.weighed / law.risk
-        return (
-            kit.curves(
-                "Without a ridge GCV is too low",
-                without(law.risk).mean("seed"),
-                without(seen.risk),
-                over="n",
-                x="examples n",
-                y="risk on new digits",
-                rivals=wrong,
-                log="xy",
-            ),
-            kit.curves(
-                "A ridge makes all examples count alike",
-                largest(share).mean("seed"),
-                largest(seen.weighed / seen.risk),
-                over="ridge",
-                x=f"ridge δ, at {self.sizes[-1]} examples",
-                y="weighted risk over risk",
-                log="x",
-                ylim=(0, 1.1),
-            ),
+        yield kit.curves(
+            "Without a ridge GCV is too low",
+            without(law.risk).mean("seed"),
+            without(seen.risk),
+            over="n",
+            x="examples n",
+            y="risk on new digits",
+            rivals=wrong,
+            log="xy",
+        )
+        yield kit.curves(
+            "A ridge makes all examples count alike",
+            largest(share).mean("seed"),
+            largest(seen.weighed / seen.risk),
+            over="ridge",
+            x=f"ridge δ, at {self.sizes[-1]} examples",
+            y="weighted risk over risk",
+            log="x",
+            ylim=(0, 1.1),
         )

@@ -80,25 +80,23 @@ class DoubleDescent(kit.Claim[kit.Values]):
         squares = np.arange(1.0, max(self.features) + 1) ** -self.decay
         return np.sqrt(squares / squares.sum())
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {"n": self.examples, "p": self.features}
 
-    def setting(self, key: kit.Key) -> kit.Values:
+    def setting(self, key):
         return self.weights
 
-    def hypotheses(self, setting: kit.Values) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         apart = np.abs(np.subtract.outer(self.examples, self.features))
-        return [
-            kit.assume(
-                "least |n − p|",
-                int(apart.min()),
-                ">=",
-                4,
-                "risks need a finite spread: choose other --features",
-            ),
-        ]
+        yield kit.assume(
+            "least |n − p|",
+            int(apart.min()),
+            ">=",
+            4,
+            "risks need a finite spread: choose other --features",
+        )
 
-    def predict(self, setting: kit.Values) -> kit.Prediction:
+    def predict(self, setting):
         return kit.law(
             risk=("n p", self.over_sizes(setting, theory.least_norm)),
             ridge=("n p", self.over_sizes(setting, theory.ridge)),
@@ -110,7 +108,7 @@ class DoubleDescent(kit.Claim[kit.Values]):
             [[risk(weights, p, self.noise, n) for p in self.features] for n in self.examples]
         )
 
-    def observe(self, setting: kit.Values, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         risk, ridge = self.measured(setting, rng, self.runs, unequal=False)
         # these are far off, and need not be known as well
@@ -138,25 +136,23 @@ class DoubleDescent(kit.Claim[kit.Values]):
                 )
         return plain, ridge
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "risk",
-                law.risk,
-                seen.risk,
-                0.06,  # exact in the mean; the interval takes 3 to 4 % near the peak
-                label="risk of the fit of least norm",
-            ),
-            kit.follows(
-                "ridge",
-                law.ridge,
-                seen.ridge,
-                0.03,  # to the next order; the interval takes 1 %
-                label="risk with the best ridge",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "risk",
+            law.risk,
+            seen.risk,
+            0.06,  # exact in the mean; the interval takes 3 to 4 % near the peak
+            label="risk of the fit of least norm",
+        )
+        yield kit.follows(
+            "ridge",
+            law.ridge,
+            seen.ridge,
+            0.03,  # to the next order; the interval takes 1 %
+            label="risk with the best ridge",
+        )
 
-    def rivals(self, setting: kit.Values, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         def limit(weights: kit.Values, p: int, noise: float, n: int) -> float:
             signal, variance = theory.split(weights, p, noise)
             if p < n:
@@ -172,61 +168,45 @@ class DoubleDescent(kit.Claim[kit.Values]):
                 return variance + noise**2 * p / (n - p - 1)
             return signal * (1 - n / p) + variance + noise**2 * n / (p - n - 1)
 
-        return [
-            kit.rival(
-                "limit",
-                "n and p are large",
-                label="γ/(1 − γ) and 1/(γ − 1), γ = p/n",
-                risk=("n p", self.over_sizes(setting, limit)),
-            ),
-            kit.rival(
-                "classical",
-                "each feature adds as much variance",
-                label="s²(1 + p/n)",
-                risk=("n p", self.over_sizes(setting, classical)),
-            ),
-            kit.rival(
-                "missing_is_bias",
-                "what a fit cannot see does not disturb it",
-                label="variance of σ² alone",
-                risk=("n p", self.over_sizes(setting, missing_is_bias)),
-            ),
-            kit.rival(
-                "no_help",
-                "least norm is ridge enough",
-                label="the same with a ridge",
-                ridge=law.risk,
-            ),
-        ]
+        yield kit.rival(
+            "γ/(1 − γ) and 1/(γ − 1), γ = p/n",
+            "n and p are large",
+            risk=("n p", self.over_sizes(setting, limit)),
+        )
+        yield kit.rival(
+            "s²(1 + p/n)",
+            "each feature adds as much variance",
+            id="classical",
+            risk=("n p", self.over_sizes(setting, classical)),
+        )
+        yield kit.rival(
+            "variance of σ² alone",
+            "what a fit cannot see does not disturb it",
+            risk=("n p", self.over_sizes(setting, missing_is_bias)),
+        )
+        yield kit.rival("the same with a ridge", "least norm is ridge enough", ridge=law.risk)
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "unequal",
-                "the law is of Gaussian inputs",
-                label="examples of two lengths, the same on average",
-                risk=seen.unequal,
-                ridge=seen.unequal_ridge,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "examples of two lengths, the same on average",
+            "the law is of Gaussian inputs",
+            risk=seen.unequal,
+            ridge=seen.unequal_ridge,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         wrong = {}
         if rivals:
             classical = rivals["classical"].risk.isel(n=-1, drop=True)
             wrong = {f"s²(1 + p/n), n = {self.examples[-1]}": classical}
-        return (
-            self.panel(
-                "A peak where features are as many as examples",
-                seen.risk,
-                theory.least_norm,
-                wrong,
-                gap=2,
-            ),
-            self.panel("With the best ridge: none", seen.ridge, theory.ridge, {}, gap=0),
+        yield self.panel(
+            "A peak where features are as many as examples",
+            seen.risk,
+            theory.least_norm,
+            wrong,
+            gap=2,
         )
+        yield self.panel("With the best ridge: none", seen.ridge, theory.ridge, {}, gap=0)
 
     def panel(
         self,

@@ -1,10 +1,7 @@
 """One point of the diagram of double-descent: fits with one number of features, at one noise."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-import jax
 import numpy as np
 
 from steepest import kit
@@ -44,14 +41,12 @@ class DoubleDescentPoint(kit.Point):
         squares = np.arange(1.0, ALL + 1) ** -self.decay
         return np.sqrt(squares / squares.sum())
 
-    def hypotheses(self, setting: Any) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         apart = abs(self.examples - self.features)
-        return [
-            kit.assume("|n − p|", apart, ">=", 4, "choose other --features"),
-            kit.assume("features p", self.features, "<=", ALL, "there are no more"),
-        ]
+        yield kit.assume("|n − p|", apart, ">=", 4, "choose other --features")
+        yield kit.assume("features p", self.features, "<=", ALL, "there are no more")
 
-    def predict(self, setting: Any) -> kit.Prediction:
+    def predict(self, setting):
         weights = self.weights()
         given = (weights, self.features, self.noise, self.examples)
         has_mean = abs(self.examples - self.features) >= 2
@@ -59,7 +54,7 @@ class DoubleDescentPoint(kit.Point):
             risk=theory.least_norm(*given) if has_mean else np.inf, ridge=theory.ridge(*given)
         )
 
-    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         weights = self.weights()
 
         def run(rng: np.random.Generator, features: int) -> dict[str, kit.Values]:
@@ -77,7 +72,7 @@ class DoubleDescentPoint(kit.Point):
         shapes = {"risk": (self.seeds,), "ridge": (self.seeds,)}
         return run_in_numpy(run, shapes, key, self.features)
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
+    def judge(self, predicted, observed):
         ridge = equal(
             "ridge",
             float(predicted["ridge"]),

@@ -4,7 +4,6 @@ Long before it fits the data, and stays at the interpolant of least ℓ2 norm. A
 start of size α e^(−λt) would have chosen, which becomes sparse when that size is small.
 """
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -95,10 +94,10 @@ class GrokkingClock(kit.Claim[Setting]):
     out_of_scope = {"n": 4, "seeds": 3}
     point = GrokkingClockPoint
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {"alpha": self.alphas, "decay": self.decays, "moment": self.moments}
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
         x = rng.standard_normal((self.seeds, self.n, self.dimension))
         truth = np.zeros((self.seeds, self.dimension))
@@ -110,24 +109,22 @@ class GrokkingClock(kit.Claim[Setting]):
         times = (np.array(self.moments) + logs) / np.array(self.decays)[:, None]
         return Setting(x, truth, y, ((least - truth) ** 2).sum(-1), times)
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         last = np.exp(-2 * max(self.moments))
         errors = [
             theory.error_at(x, y, truth, last, 0.0) / plateau
             for x, truth, y, plateau in zip(*setting[:4], strict=True)
         ]
-        return [
-            kit.assume("examples", self.n, "<", self.dimension, "a fit must leave a choice"),
-            kit.assume(
-                "largest error of the program at the last moment, over the plateau",
-                max(errors),
-                "<=",
-                0.4,
-                "least ℓ1 norm must find the truth: choose more --n",
-            ),
-        ]
+        yield kit.assume("examples", self.n, "<", self.dimension, "a fit must leave a choice")
+        yield kit.assume(
+            "largest error of the program at the last moment, over the plateau",
+            max(errors),
+            "<=",
+            0.4,
+            "least ℓ1 norm must find the truth: choose more --n",
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         last = max(self.moments) + 1
         times = np.empty((self.seeds, len(self.alphas), len(self.decays)))
         for seed, column in np.ndindex(self.seeds, len(self.decays)):
@@ -160,7 +157,7 @@ class GrokkingClock(kit.Claim[Setting]):
             )
         return errors / setting.plateau[:, None, None, None]
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         shape = (self.seeds, self.dimension)
         # as many equations, and nothing sparse behind them
@@ -207,114 +204,88 @@ class GrokkingClock(kit.Claim[Setting]):
             misfits[seed, row, column] = np.linalg.norm(misfit) / np.linalg.norm(y)
         return times, errors, misfits
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
-        return [
-            kit.assume(
-                "largest relative misfit of training at the first moment",
-                float(observed["misfit"].max()),
-                "<=",
-                MISFIT,
-                "choose a larger α or a smaller λ",
-            )
-        ]
+    def run_conditions(self, observed):
+        yield kit.assume(
+            "largest relative misfit of training at the first moment",
+            float(observed["misfit"].max()),
+            "<=",
+            MISFIT,
+            "choose a larger α or a smaller λ",
+        )
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "time",
-                law.time,
-                seen.time,
-                0.02,  # the second order in λ is up to 0.5 % in hard problems, as is the reading between times
-                label="time at which the error has fallen to a half",
-            ),
-            kit.follows(
-                "error",
-                law.error,
-                seen.error,
-                0.04,  # the second order in λ is up to 0.02 in hard problems, late
-                absolute=True,
-                label="error over that of the interpolant of least ℓ2 norm",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "time",
+            law.time,
+            seen.time,
+            0.02,  # the second order in λ is up to 0.5 % in hard problems, as is the reading between times
+            label="time at which the error has fallen to a half",
+        )
+        yield kit.follows(
+            "error",
+            law.error,
+            seen.error,
+            0.04,  # the second order in λ is up to 0.02 in hard problems, late
+            absolute=True,
+            label="error over that of the interpolant of least ℓ2 norm",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         logs = np.log(law.alpha)
         last_scale = np.exp(-2 * (max(self.moments) + 1))
         sparse = [
             theory.error_at(x, y, truth, last_scale, 0.0) / plateau
             for x, truth, y, plateau in zip(*setting[:4], strict=True)
         ]
-        return [
-            kit.rival(
-                "without_c",
-                "that is the time as α grows",
-                label="(log α)/λ",
-                time=logs / law.decay + 0 * law.time,
-            ),
-            kit.rival(
-                "without_scale",
-                "decay takes 1/λ",
-                label="c/λ at every scale",
-                time=law.time - logs / law.decay,
-            ),
-            kit.rival(
-                "twice",
-                "θ² decays at 2λ, and so does the size of the start",
-                label="α e^(−2λt)",
-                time=law.time / 2,
-            ),
-            kit.rival(
-                "sparse_at_once",
-                "decay favours sparse weights as soon as the data are fitted",
-                label="least ℓ1 norm from the start",
-                error=xarray.zeros_like(law.error) + xarray.DataArray(sparse, dims="seed"),
-            ),
-        ]
+        yield kit.rival(
+            "(log α)/λ",
+            "that is the time as α grows",
+            id="without_c",
+            time=logs / law.decay + 0 * law.time,
+        )
+        yield kit.rival("c/λ at every scale", "decay takes 1/λ", time=law.time - logs / law.decay)
+        yield kit.rival(
+            "α e^(−2λt)", "θ² decays at 2λ, and so does the size of the start", time=law.time / 2
+        )
+        yield kit.rival(
+            "least ℓ1 norm from the start",
+            "decay favours sparse weights as soon as the data are fitted",
+            error=xarray.zeros_like(law.error) + xarray.DataArray(sparse, dims="seed"),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "without",
-                "then the scale stays",
-                label="no decay",
-                time=seen.time_without,
-                error=seen.error_without,
-            ),
-            kit.control(
-                "dense",
-                "sparse weights are not nearer to it",
-                label="a truth that is not sparse",
-                time=seen.time_dense,
-                error=seen.error_dense,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "no decay", "then the scale stays", time=seen.time_without, error=seen.error_without
+        )
+        yield kit.control(
+            "a truth that is not sparse",
+            "sparse weights are not nearer to it",
+            time=seen.time_dense,
+            error=seen.error_dense,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         largest = {"decay": max(self.decays)}
         at_largest = lambda errors: errors.sel(largest, drop=True)
         wrong = {"(log α)/λ": at_largest(rivals["without_c"].time)} if rivals else {}
-        return (
-            kit.curves(
-                "Error falls on one clock, whatever the scale",
-                at_largest(law.error),
-                at_largest(seen.error),
-                over="moment",
-                by="alpha",
-                x="λt − log α",
-                y="error over that of least ℓ2 norm",
-                name="α = {}",
-            ),
-            kit.curves(
-                f"When it generalizes, at λ = {largest['decay']:g}",
-                at_largest(law.time),
-                at_largest(seen.time),
-                over="alpha",
-                x="scale α of the start",
-                y="time",
-                rivals=wrong,
-                log="x",
-                ylim=(0, None),
-            ),
+        yield kit.curves(
+            "Error falls on one clock, whatever the scale",
+            at_largest(law.error),
+            at_largest(seen.error),
+            over="moment",
+            by="alpha",
+            x="λt − log α",
+            y="error over that of least ℓ2 norm",
+            name="α = {}",
+        )
+        yield kit.curves(
+            f"When it generalizes, at λ = {largest['decay']:g}",
+            at_largest(law.time),
+            at_largest(seen.time),
+            over="alpha",
+            x="scale α of the start",
+            y="time",
+            rivals=wrong,
+            log="x",
+            ylim=(0, None),
         )

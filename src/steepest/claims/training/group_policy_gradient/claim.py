@@ -7,7 +7,6 @@ As p₀ falls the first time tends to ∝ 1/p₀, and the second to ∝ p₀^(�
 agree and teach nothing, so that the time tends to ∝ 1/p₀ again.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -90,19 +89,17 @@ class GroupPolicyGradient(kit.Claim[None]):
     out_of_scope = {"starts": (0.6, 0.1)}
     point = GroupPolicyGradientPoint
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {"rule": RULES, "group": self.groups, "start": self.starts}
 
-    def setting(self, key: kit.Key) -> None:
+    def setting(self, key):
         return None
 
-    def hypotheses(self, setting: None) -> list[kit.Hypothesis]:
-        return [
-            kit.assume("largest p₀", max(self.starts), "<", 0.5, "choose smaller --starts"),
-            kit.assume("η", self.lr, "<=", 0.5, "the law is of small steps: lower --lr"),
-        ]
+    def hypotheses(self, setting):
+        yield kit.assume("largest p₀", max(self.starts), "<", 0.5, "choose smaller --starts")
+        yield kit.assume("η", self.lr, "<=", 0.5, "the law is of small steps: lower --lr")
 
-    def predict(self, setting: None) -> kit.Prediction:
+    def predict(self, setting):
         of_groups = [
             self.times([theory.mean_of_group(group), theory.deviation_of_group(group)])
             for group in self.groups
@@ -116,7 +113,7 @@ class GroupPolicyGradient(kit.Claim[None]):
         """Return times of some rules from each start, ``(rules, starts)``."""
         return theory.times(drifts, self.starts, self.answers)
 
-    def observe(self, setting: None, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
 
         def times(rules: tuple[int, ...], told: bool) -> tuple[str, kit.Values]:
@@ -136,32 +133,30 @@ class GroupPolicyGradient(kit.Claim[None]):
             tossed=times((experiment.MEAN,), told=False),
         )
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return slopes of times between the smallest two starts."""
         times = seen.time.transpose(..., "start")
         slopes = xarray.zeros_like(times.isel(start=0, drop=True))
         return {"slope": slopes + theory.slope(times.values, self.starts)}
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "time",
-                law.time,
-                seen.time,
-                0.045,  # the interval takes 2 %, the step 1 %
-                label="time until the right answer has the chance ½",
-            ),
-            kit.follows(
-                "slope",
-                law.slope,
-                seen.slope,
-                0.09,  # the interval of both times over the logarithm of their starts' ratio takes 0.05
-                absolute=True,
-                label="exponent of the time in p₀, at the smallest two",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "time",
+            law.time,
+            seen.time,
+            0.045,  # the interval takes 2 %, the step 1 %
+            label="time until the right answer has the chance ½",
+        )
+        yield kit.follows(
+            "slope",
+            law.slope,
+            seen.slope,
+            0.09,  # the interval of both times over the logarithm of their starts' ratio takes 0.05
+            absolute=True,
+            label="exponent of the time in p₀, at the smallest two",
+        )
 
-    def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         def of(mean: theory.Drift, deviation: theory.Drift) -> dict[str, Any]:
             times = self.times([mean, deviation])
             of_groups = np.repeat(times[:, None], len(self.groups), 1)
@@ -170,63 +165,44 @@ class GroupPolicyGradient(kit.Claim[None]):
 
         exact = law.time.values
         unbiased = np.sqrt(law.group / (law.group - 1))
-        return [
-            kit.rival(
-                "large_groups",
-                "the share of right answers in a group is p",
-                label="p(1 − p) and √(p(1 − p)) for every G",
-                **of(theory.mean_of_group(np.inf), theory.large_group),
-            ),
-            kit.rival(
-                "sample_deviation",
-                "libraries divide by G − 1",
-                label="the deviation with G − 1 in its denominator",
-                time=(
-                    "rule group start",
-                    np.stack([exact[0], exact[1] * unbiased.values[:, None]]),
-                ),
-            ),
-            kit.rival(
-                "root_always",
-                "division by the deviation makes hard questions easy",
-                label="T ∝ p₀^(−½) at every G",
-                slope=law.slope.copy(
-                    data=np.stack([law.slope.values[0], 0 * exact[1, :, 0] - 0.5])
-                ),
-            ),
-            kit.rival(
-                "as_imitation",
-                "the right answer is raised each time it is seen",
-                label="T ∝ log(1/p₀)",
-                **of(theory.imitation, theory.imitation),
-            ),
-            kit.rival(
-                "alike",
-                "dividing by a number is a step size",
-                label="both rules have the same slope",
-                slope=law.slope.copy(data=np.repeat(law.slope.values[:1], 2, 0)),
-            ),
-        ]
+        yield kit.rival(
+            "p(1 − p) and √(p(1 − p)) for every G",
+            "the share of right answers in a group is p",
+            id="large_groups",
+            **of(theory.mean_of_group(np.inf), theory.large_group),
+        )
+        yield kit.rival(
+            "the deviation with G − 1 in its denominator",
+            "libraries divide by G − 1",
+            time=("rule group start", np.stack([exact[0], exact[1] * unbiased.values[:, None]])),
+        )
+        yield kit.rival(
+            "T ∝ p₀^(−½) at every G",
+            "division by the deviation makes hard questions easy",
+            slope=law.slope.copy(data=np.stack([law.slope.values[0], 0 * exact[1, :, 0] - 0.5])),
+        )
+        yield kit.rival(
+            "T ∝ log(1/p₀)",
+            "the right answer is raised each time it is seen",
+            **of(theory.imitation, theory.imitation),
+        )
+        yield kit.rival(
+            "both rules have the same slope",
+            "dividing by a number is a step size",
+            slope=law.slope.copy(data=np.repeat(law.slope.values[:1], 2, 0)),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "tossed",
-                "rewards say nothing of the answer",
-                label="rewards by tossing coins",
-                time=seen.tossed,
-            ),
-            kit.control(
-                "raw",
-                "the group's mean holds each answer's own reward",
-                label="rewards without their mean, in place of both rules",
-                time=seen.raw,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "rewards by tossing coins", "rewards say nothing of the answer", time=seen.tossed
+        )
+        yield kit.control(
+            "rewards without their mean, in place of both rules",
+            "the group's mean holds each answer's own reward",
+            time=seen.raw,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         starts = np.geomspace(min(self.starts), max(self.starts), 20)
         times = [theory.time_to_half(theory.imitation, start, self.answers) for start in starts]
         copied = kit.context_curve(starts, times, "imitation")

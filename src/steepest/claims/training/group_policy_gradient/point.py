@@ -1,10 +1,7 @@
 """One point of the diagram of group-policy-gradient: one first chance and one size of groups."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-import jax
 import numpy as np
 
 from steepest import kit
@@ -35,19 +32,17 @@ class GroupPolicyGradientPoint(kit.Point):
         "∝ p₀^(−½); left of it most agree that all is wrong, and the time is ∝ 1/p₀ by either rule.",
     )
 
-    def hypotheses(self, setting: Any) -> list[kit.Hypothesis]:
-        return [
-            kit.assume("p₀", self.starts, "<", 0.5, "choose smaller --starts"),
-            kit.assume("η", self.lr, "<=", 0.5, "the law is of small steps: lower --lr"),
-        ]
+    def hypotheses(self, setting):
+        yield kit.assume("p₀", self.starts, "<", 0.5, "choose smaller --starts")
+        yield kit.assume("η", self.lr, "<=", 0.5, "the law is of small steps: lower --lr")
 
-    def predict(self, setting: Any) -> kit.Prediction:
+    def predict(self, setting):
         start = float(self.starts)
         drifts = [theory.mean_of_group(self.groups), theory.deviation_of_group(self.groups)]
         mean, deviation = theory.times(drifts, (start,), self.answers)[:, 0]
         return kit.Prediction(mean=mean, deviation=deviation)
 
-    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         def run(rng: np.random.Generator, start: float) -> dict[str, kit.Values]:
             lanes = self.seeds * self.questions
             count = lanes * len(RULES)
@@ -64,7 +59,7 @@ class GroupPolicyGradientPoint(kit.Point):
 
         return run_in_numpy(run, dict.fromkeys(RULES, (self.seeds,)), key, self.starts)
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
+    def judge(self, predicted, observed):
         labels = {
             "mean": "time to ½, the reward less its mean",
             "deviation": "time to ½, divided by the deviation",

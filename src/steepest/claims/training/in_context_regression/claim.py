@@ -5,10 +5,7 @@ short prompts the layer steps less far than Newton's method would, above all alo
 risk, half the mean square of what it leaves, is ½(tr Λ − tr ΛΓ⁻¹Λ).
 """
 
-from collections.abc import Mapping
-
 import numpy as np
-import xarray
 
 from steepest import kit
 from steepest.claims.training.in_context_regression import experiment, theory
@@ -46,9 +43,7 @@ class InContextRegression(kit.Claim[None]):
     seeds: kit.Seeds = kit.param(8, "trainings")
 
     kind = "theorem"
-    says = {
-        "answers by one step of descent, with Γ⁻¹ for its step": ("weights", "risk"),
-    }
+    says = {"answers by one step of descent, with Γ⁻¹ for its step": ("weights", "risk")}
     statement = (
         r"\hat y=x^\top\Gamma^{-1}\,\tfrac1N\textstyle\sum_iy_ix_i,\qquad "
         r"\Gamma=\bigl(1+\tfrac1N\bigr)\Lambda+\tfrac{\operatorname{tr}\Lambda}NI,\qquad "
@@ -82,26 +77,24 @@ class InContextRegression(kit.Claim[None]):
     out_of_scope = {"scale": 2.0, "steps": 20, "seeds": 3}
     point = InContextRegressionPoint
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {"length": self.lengths, "variance": self.variances}
 
-    def setting(self, key: kit.Key) -> None:
+    def setting(self, key):
         return None
 
-    def hypotheses(self, setting: None) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         variances = np.array(self.variances)
         largest = theory.gammas(variances, min(self.lengths)).max()
-        return [
-            kit.assume(
-                "σ²‖Γ‖√d",
-                float(self.scale**2 * largest * len(variances) ** 0.5),
-                "<",
-                2,
-                "the theorem is of small starts: choose a smaller --scale",
-            ),
-        ]
+        yield kit.assume(
+            "σ²‖Γ‖√d",
+            float(self.scale**2 * largest * len(variances) ** 0.5),
+            "<",
+            2,
+            "the theorem is of small starts: choose a smaller --scale",
+        )
 
-    def predict(self, setting: None) -> kit.Prediction:
+    def predict(self, setting):
         variances = np.array(self.variances)
         inverse = [1 / theory.gammas(variances, length) for length in self.lengths]
         return kit.law(
@@ -115,7 +108,7 @@ class InContextRegression(kit.Claim[None]):
         pairs = zip(self.lengths, weights, strict=True)
         return np.array([theory.risk(variances, length, weight) for length, weight in pairs])
 
-    def observe(self, setting: None, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         weights, halfway, risk = self.trained(rng, heavy=False)
         heavy_weights, _, heavy_risk = self.trained(rng, heavy=True)
@@ -148,37 +141,33 @@ class InContextRegression(kit.Claim[None]):
             risks.append(experiment.risk(rng, variances, of_risk, trained.last, heavy=heavy))
         return np.stack(diagonals, 1), np.stack(earlier, 1), np.stack(risks, 1)
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         change = observed["halfway"].mean(0) / observed["weights"].mean(0) - 1
-        return [
-            kit.assume(
-                "largest change of a mean weight in the last half of the steps",
-                np.abs(change).max(),
-                "<",
-                WEIGHTS,
-                "trainings must have ended: choose more --steps",
-            ),
-        ]
+        yield kit.assume(
+            "largest change of a mean weight in the last half of the steps",
+            np.abs(change).max(),
+            "<",
+            WEIGHTS,
+            "trainings must have ended: choose more --steps",
+        )
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "weights",
-                law.weights,
-                seen.weights,
-                WEIGHTS,  # exact in the limit; of that the interval takes 3 %
-                label="weight along each direction of Λ",
-            ),
-            kit.follows(
-                "risk",
-                law.risk,
-                seen.risk,
-                0.08,  # exact in the limit; of that the interval takes 4 %
-                label="risk on fresh prompts",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "weights",
+            law.weights,
+            seen.weights,
+            WEIGHTS,  # exact in the limit; of that the interval takes 3 %
+            label="weight along each direction of Λ",
+        )
+        yield kit.follows(
+            "risk",
+            law.risk,
+            seen.risk,
+            0.08,  # exact in the limit; of that the interval takes 4 %
+            label="risk on fresh prompts",
+        )
 
-    def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         variances = np.array(self.variances)
         lengths = np.array(self.lengths)[:, None]
         ones = np.ones((len(lengths), len(variances)))
@@ -187,82 +176,67 @@ class InContextRegression(kit.Claim[None]):
 
         def step(id: str, why: str, label: str, weights: kit.Values) -> kit.Rival:
             return kit.rival(
-                id,
+                label,
                 why,
-                label=label,
+                id=id,
                 weights=("length variance", weights),
                 risk=("length", self.risks(weights)),
             )
 
-        return [
-            step(
-                "newton",
-                "one step of Newton's method solves least squares",
-                "Λ⁻¹",
-                ones / variances,
-            ),
-            step(
-                "scalar",
-                "one step of descent has one step size",
-                "the best multiple of I",
-                ones * np.array(scalars)[:, None],
-            ),
-            step(
-                "no_trace",
-                "Λ is known, but for a factor, from N examples",
-                "Λ⁻¹/(1 + 1/N)",
-                ones / ((1 + 1 / lengths) * variances),
-            ),
-            step(
-                "ridge",
-                "a prior adds a multiple of I to Λ, and nothing else",
-                "(Λ + (tr Λ/N) I)⁻¹",
-                1 / (variances + trace),
-            ),
-        ]
+        yield step(
+            "newton", "one step of Newton's method solves least squares", "Λ⁻¹", ones / variances
+        )
+        yield step(
+            "scalar",
+            "one step of descent has one step size",
+            "the best multiple of I",
+            ones * np.array(scalars)[:, None],
+        )
+        yield step(
+            "no_trace",
+            "Λ is known, but for a factor, from N examples",
+            "Λ⁻¹/(1 + 1/N)",
+            ones / ((1 + 1 / lengths) * variances),
+        )
+        yield step(
+            "ridge",
+            "a prior adds a multiple of I to Λ, and nothing else",
+            "(Λ + (tr Λ/N) I)⁻¹",
+            1 / (variances + trace),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "heavy_tails",
-                "Γ has the fourth moments of Gaussian inputs in it",
-                label="inputs of the same Λ, four of five of them zero",
-                weights=seen.heavy_weights,
-                risk=seen.heavy_risk,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "inputs of the same Λ, four of five of them zero",
+            "Γ has the fourth moments of Gaussian inputs in it",
+            weights=seen.heavy_weights,
+            risk=seen.heavy_risk,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         wrong = (
-            {
-                "best multiple of I": rivals["scalar"].risk,
-                "Λ⁻¹/(1 + 1/N)": rivals["no_trace"].risk,
-            }
+            {"best multiple of I": rivals["scalar"].risk, "Λ⁻¹/(1 + 1/N)": rivals["no_trace"].risk}
             if rivals
             else {}
         )
-        return (
-            kit.curves(
-                "In short prompts it steps less far, above all along small variances",
-                law.weights,
-                seen.weights,
-                over="length",
-                by="variance",
-                x="examples N in a prompt",
-                y="weight along a direction",
-                name="variance {}",
-                log="xy",
-            ),
-            kit.curves(
-                "Its risk is the least that one such step can have",
-                law.risk,
-                seen.risk,
-                over="length",
-                x="examples N in a prompt",
-                y="risk",
-                rivals=wrong,
-                log="xy",
-            ),
+        yield kit.curves(
+            "In short prompts it steps less far, above all along small variances",
+            law.weights,
+            seen.weights,
+            over="length",
+            by="variance",
+            x="examples N in a prompt",
+            y="weight along a direction",
+            name="variance {}",
+            log="xy",
+        )
+        yield kit.curves(
+            "Its risk is the least that one such step can have",
+            law.risk,
+            seen.risk,
+            over="length",
+            x="examples N in a prompt",
+            y="risk",
+            rivals=wrong,
+            log="xy",
         )

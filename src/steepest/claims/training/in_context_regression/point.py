@@ -1,10 +1,7 @@
 """One point of the diagram of in-context-regression: one length of prompts, and one length of training."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-import jax
 import numpy as np
 
 from steepest import kit
@@ -39,13 +36,13 @@ class InContextRegressionPoint(kit.Point):
         "many are enough.",
     )
 
-    def hypotheses(self, setting: Any) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         variances = np.array(self.variances)
         largest = theory.gammas(variances, self.lengths).max()
         size = float(self.scale**2 * largest * len(variances) ** 0.5)
-        return [kit.assume("σ²‖Γ‖√d", size, "<", SMALL, "choose a smaller --scale")]
+        yield kit.assume("σ²‖Γ‖√d", size, "<", SMALL, "choose a smaller --scale")
 
-    def predict(self, setting: Any) -> kit.Prediction:
+    def predict(self, setting):
         variances = np.array(self.variances)
         weights = 1 / theory.gammas(variances, self.lengths)
         return kit.Prediction(
@@ -54,7 +51,7 @@ class InContextRegressionPoint(kit.Point):
             risk=theory.risk(variances, self.lengths, weights),
         )
 
-    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         variances = np.array(self.variances)
         sizes = Sizes(self.seeds, self.examples // self.lengths, self.lengths)
 
@@ -72,7 +69,7 @@ class InContextRegressionPoint(kit.Point):
         shapes = {name: (self.seeds,) for name in ("largest", "least", "risk")}
         return run_in_numpy(run, shapes, key, self.steps)
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
+    def judge(self, predicted, observed):
         checks = {
             # the claim's margins; exact in the limit, and the interval takes half
             "risk": (0.08, "risk on fresh prompts"),

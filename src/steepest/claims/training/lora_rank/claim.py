@@ -5,14 +5,12 @@ inputs and errors of the batch. Above r* = b/a, an effective rank of the inputs,
 with γ ∝ 1/√r under SGD, and with γ ∝ 1/r under Adam; below r* it falls with r.
 """
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import xarray
 
 from steepest import kit
 from steepest.claims.training.lora_rank import experiment, theory
@@ -50,10 +48,7 @@ class LoraRank(kit.Claim[Setting]):
     seeds: kit.Seeds = kit.param(8, "groups of draws")
 
     kind = "theorem"
-    says = {
-        "γ²η√(r(r+1)a + rb) under SGD": "sgd",
-        "γη√(rc + r(r−1)e) in Adam": "adam",
-    }
+    says = {"γ²η√(r(r+1)a + rb) under SGD": "sgd", "γη√(rc + r(r−1)e) in Adam": "adam"}
     statement = (
         r"\mathrm E\lVert\gamma BAX\rVert^2=(\gamma^2\eta)^2\,\bigl(r(r+1)\,a+r\,b\bigr)\ \text{(SGD)},\quad "
         r"(\gamma\eta)^2\,\bigl(r\,c+r(r-1)\,e\bigr)\ \text{(Adam)};\quad \Gamma=\tfrac1nX^\top X,\ "
@@ -80,23 +75,16 @@ class LoraRank(kit.Claim[Setting]):
             "draws, the spread of inputs and the margin of SGD were set after drafts at seed 1101",
         ),
     )
-    tiny = {
-        "ranks": (1, 2, 4),
-        "inputs": 10,
-        "outputs": 4,
-        "examples": 6,
-        "draws": 20,
-        "seeds": 3,
-    }
+    tiny = {"ranks": (1, 2, 4), "inputs": 10, "outputs": 4, "examples": 6, "draws": 20, "seeds": 3}
     full = {"draws": 4000}
     out_of_scope = {"ranks": (1, 100), "inputs": 48}
     precision = "float32"
     point = LoraRankPoint
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {"kind": KINDS, "r": self.ranks}
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
         sizes = (self.inputs, self.outputs, self.examples)
         drawn = [experiment.drawn(rng, *sizes, power) for power in POWERS]
@@ -104,19 +92,17 @@ class LoraRank(kit.Claim[Setting]):
         digits = DigitsLayer(rng, *sizes)
         return Setting((*drawn, digits.batch()), (*elsewhere, digits.elsewhere), digits)
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
-        return [
-            kit.assume(
-                "largest rank over inputs",
-                max(self.ranks) / self.inputs,
-                "<=",
-                1,
-                "more than n directions there are not: lower --ranks",
-            ),
-            kit.assume("errors of digits", float(abs(setting.batches[-1].y).max()), ">", 0),
-        ]
+    def hypotheses(self, setting):
+        yield kit.assume(
+            "largest rank over inputs",
+            max(self.ranks) / self.inputs,
+            "<=",
+            1,
+            "more than n directions there are not: lower --ranks",
+        )
+        yield kit.assume("errors of digits", float(abs(setting.batches[-1].y).max()), ">", 0)
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         of_kinds = [theory.sizes(batch) for batch in setting.batches]
         rank = np.array(self.ranks, float)
         return kit.law(
@@ -124,7 +110,7 @@ class LoraRank(kit.Claim[Setting]):
             adam=("kind r", [theory.by_adam(kind, rank) / rank**2 for kind in of_kinds]),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         risks = [*map(experiment.linear, setting.batches[:2]), setting.digits.risk]
 
         def changes(ranks: jax.Array, keys: jax.Array) -> list[dict[str, jax.Array]]:
@@ -152,25 +138,23 @@ class LoraRank(kit.Claim[Setting]):
         }
         return kit.seen(**{name: ("seed kind r", values) for name, values in stacked.items()})
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "sgd",
-                law.sgd,
-                seen.sgd,
-                0.2,  # of the square; the interval takes 0.1 at rank one, whose changes are of fourth order in normals
-                label="SGD with γ = 1/√r: mean square change of outputs",
-            ),
-            kit.follows(
-                "adam",
-                law.adam,
-                seen.adam,
-                0.06,  # the interval takes 0.03
-                label="Adam with γ = 1/r: mean square change of outputs",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "sgd",
+            law.sgd,
+            seen.sgd,
+            0.2,  # of the square; the interval takes 0.1 at rank one, whose changes are of fourth order in normals
+            label="SGD with γ = 1/√r: mean square change of outputs",
+        )
+        yield kit.follows(
+            "adam",
+            law.adam,
+            seen.adam,
+            0.06,  # the interval takes 0.03
+            label="Adam with γ = 1/r: mean square change of outputs",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         of_kinds = [theory.sizes(batch) for batch in setting.batches]
         rank = np.array(self.ranks, float)
         last = max(self.ranks)
@@ -183,54 +167,35 @@ class LoraRank(kit.Claim[Setting]):
         def one_sign(sizes: Sizes) -> kit.Values:
             return theory.by_adam(sizes._replace(e=sizes.e * np.pi / 2), rank)
 
-        return [
-            kit.rival(
-                "same_at_every_rank",
-                "that is what γ ∝ 1/√r was chosen for",
-                label="SGD with γ = 1/√r changes outputs alike at every rank",
-                sgd=largest(law.sgd),
-            ),
-            kit.rival(
-                "adam_alike",
-                "that is what γ ∝ 1/r was chosen for",
-                label="Adam with γ = 1/r changes outputs alike at every rank",
-                adam=largest(law.adam),
-            ),
-            kit.rival(
-                "independent",
-                "the r terms are independent",
-                label="the change grows like √r before γ",
-                sgd=largest(law.sgd) * last / law.r,
-                adam=largest(law.adam) * last / law.r,
-            ),
-            kit.rival(
-                "no_fluctuation",
-                "AᵀA is its mean",
-                label="SGD without b",
-                sgd=at_ranks(without("b")),
-            ),
-            kit.rival(
-                "signs_all_alike",
-                "a sign is worth its gradient",
-                label="Adam without 2/π",
-                adam=at_ranks(one_sign),
-            ),
-        ]
+        yield kit.rival(
+            "SGD with γ = 1/√r changes outputs alike at every rank",
+            "that is what γ ∝ 1/√r was chosen for",
+            id="same_at_every_rank",
+            sgd=largest(law.sgd),
+        )
+        yield kit.rival(
+            "Adam with γ = 1/r changes outputs alike at every rank",
+            "that is what γ ∝ 1/r was chosen for",
+            adam=largest(law.adam),
+        )
+        yield kit.rival(
+            "the change grows like √r before γ",
+            "the r terms are independent",
+            sgd=largest(law.sgd) * last / law.r,
+            adam=largest(law.adam) * last / law.r,
+        )
+        yield kit.rival("SGD without b", "AᵀA is its mean", sgd=at_ranks(without("b")))
+        yield kit.rival("Adam without 2/π", "a sign is worth its gradient", adam=at_ranks(one_sign))
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "elsewhere",
-                "a and e are of the batch's own inputs",
-                label="the change at inputs of other examples",
-                sgd=seen.sgd_elsewhere,
-                adam=seen.adam_elsewhere,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "the change at inputs of other examples",
+            "a and e are of the batch's own inputs",
+            sgd=seen.sgd_elsewhere,
+            adam=seen.adam_elsewhere,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         largest = lambda array: array.isel(r=-1, drop=True)
         panels = []
         for name, title in (

@@ -1,6 +1,5 @@
 """One point of the diagram of lora-rank: adapters of one rank on a batch of some white inputs."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -10,8 +9,7 @@ import numpy as np
 
 from steepest import kit
 from steepest.claims.training.lora_rank import experiment, theory
-from steepest.claims.training.lora_rank.theory import Batch
-from steepest.kit.points import Arrays, equal
+from steepest.kit.points import equal
 
 ROOM = 24
 """The largest rank that the arrays of a point hold."""
@@ -38,14 +36,14 @@ class LoraRankPoint(kit.Point):
         "In units of the change at large ranks. More ranks than dimensions are out of range.",
     )
 
-    def setting(self, key: kit.Key) -> Batch:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
         return experiment.drawn(rng, self.inputs, self.outputs, self.examples, 0.0)
 
-    def hypotheses(self, setting: Batch) -> list[kit.Hypothesis]:
-        return [kit.assume("rank over inputs", self.ranks / self.inputs, "<=", 1, "lower --ranks")]
+    def hypotheses(self, setting):
+        yield kit.assume("rank over inputs", self.ranks / self.inputs, "<=", 1, "lower --ranks")
 
-    def predict(self, setting: Batch) -> kit.Prediction:
+    def predict(self, setting):
         sizes = theory.sizes(setting)
         rank = float(self.ranks)
         return kit.Prediction(
@@ -54,7 +52,7 @@ class LoraRankPoint(kit.Point):
             units=("optimizer", [sizes.a, sizes.e]),
         )
 
-    def observe(self, setting: Batch, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         risk = experiment.linear(setting)
         ranks = jnp.reshape(jnp.asarray(self.ranks, float), 1)
 
@@ -71,23 +69,21 @@ class LoraRankPoint(kit.Point):
 
         return jax.lax.map(of_seed, kit.keys(key, self.seeds))
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
-        return [
-            equal(
-                "sgd",
-                predicted["sgd"],
-                observed["sgd"] / predicted["units"][0],
-                0.2,  # the interval takes half of it at rank one
-                label="SGD, γ = 1/√r: mean square change",
-            ),
-            equal(
-                "adam",
-                predicted["adam"],
-                observed["adam"] / predicted["units"][1],
-                0.06,  # the interval takes half of it
-                label="Adam, γ = 1/r: mean square change",
-            ),
-        ]
+    def judge(self, predicted, observed):
+        yield equal(
+            "sgd",
+            predicted["sgd"],
+            observed["sgd"] / predicted["units"][0],
+            0.2,  # the interval takes half of it at rank one
+            label="SGD, γ = 1/√r: mean square change",
+        )
+        yield equal(
+            "adam",
+            predicted["adam"],
+            observed["adam"] / predicted["units"][1],
+            0.06,  # the interval takes half of it
+            label="Adam, γ = 1/r: mean square change",
+        )
 
     def boundaries(self, x: str, y: str) -> tuple[kit.Curve, ...]:
         if {x, y} != {"ranks", "examples"}:

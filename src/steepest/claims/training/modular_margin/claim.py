@@ -4,8 +4,6 @@ Decay λΣ‖θ‖³ of their neurons θ sets their size, log((p−1)(γ/λ−1)
 derivation the best networks differ in size alone up to λ = γ(p−1)/p, from which on no network is better than none.
 """
 
-from collections.abc import Mapping
-
 import numpy as np
 import xarray
 
@@ -70,32 +68,30 @@ class ModularMargin(kit.Claim[None]):
     out_of_scope = {"primes": (5, 7), "decays": (1e-3, 0.1), "steps": 40, "seeds": 3}
     point = ModularMarginPoint
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {"prime": self.primes, "decay": self.decays, "end": ENDS}
 
-    def setting(self, key: kit.Key) -> None:
+    def setting(self, key):
         return None
 
-    def hypotheses(self, setting: None) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         limit = theory.no_size_from(np.array(self.primes)).min()
-        return [
-            kit.assume(
-                "numbers p that are even",
-                sum(p % 2 == 0 for p in self.primes),
-                "==",
-                0,
-                "half of p is a frequency of another kind",
-            ),
-            kit.assume(
-                "largest decay, over that from which on nothing is learned",
-                max(self.decays) / limit,
-                "<",
-                0.7,
-                "near it trainings take long",
-            ),
-        ]
+        yield kit.assume(
+            "numbers p that are even",
+            sum(p % 2 == 0 for p in self.primes),
+            "==",
+            0,
+            "half of p is a frequency of another kind",
+        )
+        yield kit.assume(
+            "largest decay, over that from which on nothing is learned",
+            max(self.decays) / limit,
+            "<",
+            0.7,
+            "near it trainings take long",
+        )
 
-    def predict(self, setting: None) -> kit.Prediction:
+    def predict(self, setting):
         p = np.array(self.primes)
         column = p[:, None]
         alike = np.repeat(2 / (column - 1), len(ENDS), axis=1)
@@ -106,7 +102,7 @@ class ModularMargin(kit.Claim[None]):
             weight=("prime end", alike),
         )
 
-    def observe(self, setting: None, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         shape = (self.seeds, len(self.primes), len(self.decays))
         names = (*experiment.Learned._fields, "before")
@@ -143,137 +139,118 @@ class ModularMargin(kit.Claim[None]):
         of_end["before"] = experiment.learned(trained.earlier, correct).margin
         return {name: values.reshape(self.seeds, -1) for name, values in of_end.items()}
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         change = np.abs(observed["before"] / observed["margin"] - 1)
-        return [
-            kit.assume(
-                "largest change of a margin in the last tenth of the steps",
-                change.max(),
-                "<",
-                0.003,  # a third of the margin
-                "trainings must have ended: choose more --steps",
-            ),
-        ]
+        yield kit.assume(
+            "largest change of a margin in the last tenth of the steps",
+            change.max(),
+            "<",
+            0.003,  # a third of the margin
+            "trainings must have ended: choose more --steps",
+        )
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "margin",
-                law.margin,
-                seen.margin,
-                0.01,  # exact; the smallest of all margins is the last to come there, up to 0.3 % in 1500 steps
-                label="margin over size",
-            ),
-            kit.follows(
-                "size",
-                law.size,
-                seen.size,
-                0.005,  # exact, as the margin
-                label="size at each decay",
-            ),
-            kit.follows(
-                "own",
-                law.own,
-                seen.own,
-                0.01,  # exact at the end of training
-                over="prime decay",
-                label="share of a neuron in one frequency",
-            ),
-            kit.follows(
-                "weight",
-                law.weight,
-                seen.weight,
-                0.01,  # exact at the end of training
-                label="shares of the rarest and the commonest frequency",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "margin",
+            law.margin,
+            seen.margin,
+            0.01,  # exact; the smallest of all margins is the last to come there, up to 0.3 % in 1500 steps
+            label="margin over size",
+        )
+        yield kit.follows(
+            "size",
+            law.size,
+            seen.size,
+            0.005,  # exact, as the margin
+            label="size at each decay",
+        )
+        yield kit.follows(
+            "own",
+            law.own,
+            seen.own,
+            0.01,  # exact at the end of training
+            over="prime decay",
+            label="share of a neuron in one frequency",
+        )
+        yield kit.follows(
+            "weight",
+            law.weight,
+            seen.weight,
+            0.01,  # exact at the end of training
+            label="shares of the rarest and the commonest frequency",
+        )
 
-    def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         p = np.array(self.primes)[:, None]
         over_decays = np.ones(len(self.decays))
-        return [
-            kit.rival(
-                "one_frequency",
-                "a single frequency computes all sums",
-                label="one frequency",
-                margin=("prime decay", theory.one_frequency(p) * over_decays),
-            ),
-            kit.rival(
-                "mean_of_all",
-                "the margin is that over the mean of all labels",
-                label="√(2/27)/p√p",
-                margin=law.margin * (law.prime - 1) / law.prime,
-            ),
-            kit.rival(
-                "slight",
-                "decay is slight",
-                label="log((p−1)γ/λ)/γ",
-                size=("prime decay", theory.size_of_slight_decay(p, np.array(self.decays))),
-            ),
-            kit.rival(
-                "unequal",
-                "starts prefer some frequencies",
-                label="half of the mean to one and a half",
-                weight=law.weight * xarray.DataArray([0.5, 1.5], coords={"end": list(ENDS)}),
-            ),
-            kit.rival(
-                "mixed",
-                "neurons need no frequency",
-                label="all frequencies in each neuron",
-                own=2 / (min(self.primes) - 1),
-            ),
-        ]
+        yield kit.rival(
+            "one frequency",
+            "a single frequency computes all sums",
+            margin=("prime decay", theory.one_frequency(p) * over_decays),
+        )
+        yield kit.rival(
+            "√(2/27)/p√p",
+            "the margin is that over the mean of all labels",
+            id="mean_of_all",
+            margin=law.margin * (law.prime - 1) / law.prime,
+        )
+        yield kit.rival(
+            "log((p−1)γ/λ)/γ",
+            "decay is slight",
+            id="slight",
+            size=("prime decay", theory.size_of_slight_decay(p, np.array(self.decays))),
+        )
+        yield kit.rival(
+            "half of the mean to one and a half",
+            "starts prefer some frequencies",
+            weight=law.weight * xarray.DataArray([0.5, 1.5], coords={"end": list(ENDS)}),
+        )
+        yield kit.rival(
+            "all frequencies in each neuron",
+            "neurons need no frequency",
+            own=2 / (min(self.primes) - 1),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "table",
-                "a table at random has no frequencies",
-                label="labels at random",
-                margin=seen.margin_of_table,
-                size=seen.size_of_table,
-                own=seen.own_of_table,
-                weight=seen.weight_of_table,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "labels at random",
+            "a table at random has no frequencies",
+            margin=seen.margin_of_table,
+            size=seen.size_of_table,
+            own=seen.own_of_table,
+            weight=seen.weight_of_table,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         first = {"decay": self.decays[0]}
         at_first = lambda margin: margin.sel(first, drop=True)
         wrong = (
             {
                 name: at_first(rivals[id].margin)
-                for name, id in (
-                    ("one frequency", "one_frequency"),
-                    ("√(2/27)/p√p", "mean_of_all"),
-                )
+                for name, id in (("one frequency", "one_frequency"), ("√(2/27)/p√p", "mean_of_all"))
             }
             if rivals
             else {}
         )
-        return (
-            kit.curves(
-                "The margin: all frequencies together",
-                at_first(law.margin),
-                at_first(seen.margin),
-                over="prime",
-                x="p",
-                y="margin over size",
-                rivals=wrong,
-                log="xy",
-            ),
-            kit.curves(
-                "The size: decay sets it, and sets nothing else",
-                law.size,
-                seen.size,
-                over="decay",
-                by="prime",
-                x="decay λ",
-                y="Σ‖θ‖³",
-                name="p = {}",
-                rivals={"slight decay": rivals["slight"].size} if rivals else {},
-                log="xy",
-            ),
+        yield kit.curves(
+            "The margin: all frequencies together",
+            at_first(law.margin),
+            at_first(seen.margin),
+            over="prime",
+            x="p",
+            y="margin over size",
+            rivals=wrong,
+            log="xy",
+        )
+        yield kit.curves(
+            "The size: decay sets it, and sets nothing else",
+            law.size,
+            seen.size,
+            over="decay",
+            by="prime",
+            x="decay λ",
+            y="Σ‖θ‖³",
+            name="p = {}",
+            rivals={"slight decay": rivals["slight"].size} if rivals else {},
+            log="xy",
         )

@@ -1,10 +1,7 @@
 """One point of the diagram of modular-margin: networks that add mod one p, with one decay."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-import jax
 import numpy as np
 
 from steepest import kit
@@ -35,20 +32,14 @@ class ModularMarginPoint(kit.Point):
         "and what is left of their margin says nothing.",
     )
 
-    def hypotheses(self, setting: Any) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         share = self.decays / float(theory.no_size_from(np.array(self.primes)))
-        return [
-            kit.assume("remainder of p by 2", self.primes % 2, "==", 1, "choose an odd p"),
-            kit.assume(
-                "decay over that from which on nothing is learned",
-                share,
-                "<",
-                NEAR,
-                "lower --decays",
-            ),
-        ]
+        yield kit.assume("remainder of p by 2", self.primes % 2, "==", 1, "choose an odd p")
+        yield kit.assume(
+            "decay over that from which on nothing is learned", share, "<", NEAR, "lower --decays"
+        )
 
-    def predict(self, setting: Any) -> kit.Prediction:
+    def predict(self, setting):
         p = np.array(self.primes)
         learns = self.decays < theory.no_size_from(p)
         return kit.Prediction(
@@ -57,7 +48,7 @@ class ModularMarginPoint(kit.Point):
             own=1.0,
         )
 
-    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         correct = experiment.addition(self.primes)
         neurons = self.neurons * (self.primes - 1) // 2
 
@@ -71,19 +62,17 @@ class ModularMarginPoint(kit.Point):
 
         return run_in_numpy(run, dict.fromkeys(NAMES, (self.seeds,)), key, self.decays)
 
-    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         change = np.abs(observed["before"] / observed["margin"] - 1)
-        return [
-            kit.assume(
-                "largest change of a margin in the last tenth of the steps",
-                float(change.max()),
-                "<",
-                0.003,  # the claim's, a third of the margin
-                "choose more --steps",
-            )
-        ]
+        yield kit.assume(
+            "largest change of a margin in the last tenth of the steps",
+            float(change.max()),
+            "<",
+            0.003,  # the claim's, a third of the margin
+            "choose more --steps",
+        )
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
+    def judge(self, predicted, observed):
         checks = [
             equal(
                 "margin",

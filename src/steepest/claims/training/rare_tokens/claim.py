@@ -4,7 +4,6 @@ b is the number of words in a batch. So Adam learns all words at the same time w
 words in a time like 1/√π where most batches do not. A word is learned when its successor has half of the probability.
 """
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -96,10 +95,10 @@ class RareTokens(kit.Claim[Setting]):
     out_of_scope = {"batches": (1, 16), "seeds": 3}
     point = RareTokensPoint
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {"batch": self.batches, "word": self.words}
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         rng = kit.numpy_generator(key)
         return Setting(
             theory.frequencies(self.vocabulary, self.alpha),
@@ -107,30 +106,28 @@ class RareTokens(kit.Claim[Setting]):
             np.array(self.words) - 1,
         )
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         rarest = setting.chances[setting.places].min()
         remembered = min(self.batches) * rarest / (1 - self.beta2)
         lost = theory.lag(self.vocabulary, self.beta1, self.beta2)
         steps = np.log(self.vocabulary - 1) / (2 * self.adam_step)
-        return [
-            kit.assume("largest rank", max(self.words), "<=", self.vocabulary),
-            kit.assume(
-                "times that the rarest word is in v's memory, bπ/(1 − β₂)",
-                float(remembered),
-                ">=",
-                2.5,
-                "choose larger --batches",
-            ),
-            kit.assume(
-                "steps that Adam's averages lag, over all steps",
-                float(lost / steps),
-                "<=",
-                0.07,
-                "choose a smaller --adam-step",
-            ),
-        ]
+        yield kit.assume("largest rank", max(self.words), "<=", self.vocabulary)
+        yield kit.assume(
+            "times that the rarest word is in v's memory, bπ/(1 − β₂)",
+            float(remembered),
+            ">=",
+            2.5,
+            "choose larger --batches",
+        )
+        yield kit.assume(
+            "steps that Adam's averages lag, over all steps",
+            float(lost / steps),
+            "<=",
+            0.07,
+            "choose a smaller --adam-step",
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         chance = setting.chances[setting.places]
         descent = theory.descent_steps(self.vocabulary, chance, self.descent_step)
         adam = [
@@ -144,7 +141,7 @@ class RareTokens(kit.Claim[Setting]):
             adam=("batch word", np.array(adam), "steps"),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         even = np.full(self.vocabulary, 1 / self.vocabulary)
         worlds = {"": setting.chances, "_even": even}
@@ -182,102 +179,89 @@ class RareTokens(kit.Claim[Setting]):
         ]
         return np.stack(steps, 1)
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "descent",
-                law.descent,
-                seen.descent,
-                0.1,  # whole steps are 1 %; in the smallest batches the interval takes 5 %
-                label="steps until a word is learned, descent",
-            ),
-            kit.follows(
-                "adam",
-                law.adam,
-                seen.adam,
-                0.06,  # what follows the next order is 1 %; the interval takes 2 %
-                label="steps until a word is learned, Adam",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "descent",
+            law.descent,
+            seen.descent,
+            0.1,  # whole steps are 1 %; in the smallest batches the interval takes 5 %
+            label="steps until a word is learned, descent",
+        )
+        yield kit.follows(
+            "adam",
+            law.adam,
+            seen.adam,
+            0.06,  # what follows the next order is 1 %; the interval takes 2 %
+            label="steps until a word is learned, Adam",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         chance = setting.chances[setting.places]
         first_pull = theory.descent_steps_at_first_pull(self.vocabulary, chance, self.descent_step)
         alone = np.log(self.vocabulary - 1) / (2 * self.adam_step)
         rare = alone / np.sqrt(np.outer(self.batches, chance))
-        return [
-            kit.rival(
-                "first_pull",
-                "gradients stay as they are at the start",
-                label="log(V − 1)/(ηπ)",
-                descent=("batch word", np.tile(first_pull, (len(self.batches), 1))),
-            ),
-            kit.rival(
-                "all_alike",
-                "Adam divides by the size of each gradient, as sign descent does",
-                label="one time for all words",
-                adam=xarray.full_like(law.adam, alone),
-            ),
-            kit.rival(
-                "always_rare",
-                "the root of the mean square falls like √(π/b)",
-                label="1/√(bπ) of that time",
-                adam=("batch word", rare),
-            ),
-            kit.rival(
-                "right_score_only",
-                "the score of the right word has to rise by log(V − 1)",
-                label="twice Adam's time",
-                adam=2 * law.adam,
-            ),
-        ]
+        yield kit.rival(
+            "log(V − 1)/(ηπ)",
+            "gradients stay as they are at the start",
+            id="first_pull",
+            descent=("batch word", np.tile(first_pull, (len(self.batches), 1))),
+        )
+        yield kit.rival(
+            "one time for all words",
+            "Adam divides by the size of each gradient, as sign descent does",
+            id="all_alike",
+            adam=xarray.full_like(law.adam, alone),
+        )
+        yield kit.rival(
+            "1/√(bπ) of that time",
+            "the root of the mean square falls like √(π/b)",
+            adam=("batch word", rare),
+        )
+        yield kit.rival(
+            "twice Adam's time",
+            "the score of the right word has to rise by log(V − 1)",
+            adam=2 * law.adam,
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "even",
-                "then no word is rare",
-                label="all words equally frequent",
-                descent=seen.descent_even,
-                adam=seen.adam_even,
-            ),
-            kit.control(
-                "exchanged",
-                "each rule has a time of its own",
-                label="Adam in the place of descent, and descent in Adam's",
-                descent=seen.adam,
-                adam=seen.descent,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "all words equally frequent",
+            "then no word is rare",
+            descent=seen.descent_even,
+            adam=seen.adam_even,
+        )
+        yield kit.control(
+            "Adam in the place of descent, and descent in Adam's",
+            "each rule has a time of its own",
+            id="exchanged",
+            descent=seen.adam,
+            adam=seen.descent,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         least = {"batch": min(self.batches)}
         in_least = lambda steps: steps.sel(least, drop=True)
         of_descent = {"log(V − 1)/(ηπ)": in_least(rivals["first_pull"].descent)} if rivals else {}
         of_adam = {"one time for all": in_least(rivals["all_alike"].adam)} if rivals else {}
-        return (
-            kit.curves(
-                f"Descent, batches of {least['batch']}: rare words wait in proportion",
-                in_least(law.descent),
-                in_least(seen.descent),
-                over="word",
-                x="rank of the word",
-                y="steps until it is learned",
-                rivals=of_descent,
-                log="xy",
-            ),
-            kit.curves(
-                "Adam: only large batches make all words alike",
-                law.adam,
-                seen.adam,
-                over="word",
-                by="batch",
-                x="rank of the word",
-                y="steps until it is learned",
-                name="b = {}",
-                rivals=of_adam,
-                log="xy",
-            ),
+        yield kit.curves(
+            f"Descent, batches of {least['batch']}: rare words wait in proportion",
+            in_least(law.descent),
+            in_least(seen.descent),
+            over="word",
+            x="rank of the word",
+            y="steps until it is learned",
+            rivals=of_descent,
+            log="xy",
+        )
+        yield kit.curves(
+            "Adam: only large batches make all words alike",
+            law.adam,
+            seen.adam,
+            over="word",
+            by="batch",
+            x="rank of the word",
+            y="steps until it is learned",
+            name="b = {}",
+            rivals=of_adam,
+            log="xy",
         )

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-import xarray
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
@@ -109,16 +108,12 @@ class RareOnSubject(OnSubject, RareTokens):
         """Whether the optimizer is Adam, for which the size of batches counts."""
         return bool(self.batches)
 
-    def setting(self, key: kit.Key) -> Networks:
+    def setting(self, key):
         networks = self.build_all()
         sizes = cross_entropy_examples(networks.subjects[0]).sizes
         order = np.argsort(-sizes, kind="stable")
         classes = order[sizes[order] > 0]
-        facts = {
-            "classes": classes,
-            "sizes": sizes[classes],
-            "beta2": beta2_of(networks.built[0]),
-        }
+        facts = {"classes": classes, "sizes": sizes[classes], "beta2": beta2_of(networks.built[0])}
         drawn = [self.drawn(subject, self.examples) for subject in networks.subjects]
         return Networks(networks.built, drawn, facts)
 
@@ -129,7 +124,7 @@ class RareOnSubject(OnSubject, RareTokens):
             "batches": (batch_of(networks.built[0]),) if adam else (),
         }
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {"count": self.words}
 
     def chances(self) -> NDArray:
@@ -142,7 +137,7 @@ class RareOnSubject(OnSubject, RareTokens):
         rate = theory.update(self.batches[0], chances) if self.adam else chances
         return rate[0] / rate
 
-    def hypotheses(self, setting: Networks) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         sizes = setting.facts["sizes"]
         assumed = [
             kit.assume("classes with examples", len(sizes), ">=", 3, "a power needs three points"),
@@ -174,10 +169,10 @@ class RareOnSubject(OnSubject, RareTokens):
         steps = count * steps_of(networks.built[0], self.steps)
         return Cost(steps=steps, passes=2 * looks, gradients=ours)
 
-    def predict(self, setting: Networks) -> kit.Prediction:
+    def predict(self, setting):
         return kit.law(delay=("count", self.delay()))
 
-    def observe(self, setting: Networks, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         classes = setting.facts["classes"]
         theirs = [
             self.training(built, subject, classes)
@@ -210,37 +205,33 @@ class RareOnSubject(OnSubject, RareTokens):
                 break
         return half_times(np.array(when, float), np.array(looks))
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
-        return [
-            kit.assume(
-                "classes that never came to half of their loss",
-                float(observed["missed"].max()),
-                "<=",
-                0,
-                "train longer, or raise --steps",
-            ),
-            kit.assume(
-                "steps until the most frequent class is learned",
-                float(observed["steps"][:, 0].min()),
-                ">=",
-                SHORTEST,
-                "choose a smaller step size, so that whole steps do not count",
-            ),
-        ]
+    def run_conditions(self, observed):
+        yield kit.assume(
+            "classes that never came to half of their loss",
+            float(observed["missed"].max()),
+            "<=",
+            0,
+            "train longer, or raise --steps",
+        )
+        yield kit.assume(
+            "steps until the most frequent class is learned",
+            float(observed["steps"][:, 0].min()),
+            ">=",
+            SHORTEST,
+            "choose a smaller step size, so that whole steps do not count",
+        )
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.power(
-                "slope",
-                law.delay,
-                seen.delay,
-                WITHIN,
-                over="count",
-                label="power of the examples of a class that its time goes with",
-            )
-        ]
+    def judge(self, law, seen):
+        yield kit.power(
+            "slope",
+            law.delay,
+            seen.delay,
+            WITHIN,
+            over="count",
+            label="power of the examples of a class that its time goes with",
+        )
 
-    def rivals(self, setting: Networks, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         rarer = law["count"][0] / law["count"]
         powers = {
             "all_alike": (0.0, "each class is learned at its own pace", "one time for all classes"),
@@ -249,38 +240,32 @@ class RareOnSubject(OnSubject, RareTokens):
         }
         of_law = exponent(self.words, law.delay.values)
         return [
-            kit.rival(id, because, label=label, delay=rarer**power)
+            kit.rival(label, because, id=id, delay=rarer**power)
             for id, (power, because, label) in powers.items()
             if abs(of_law + power) > 2 * WITHIN  # nearer ones say the same here
         ]
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         rule = "plain descent" if self.adam else "descent on signs"
-        return [
-            kit.control(
-                "exchanged",
-                "each rule has times of its own",
-                label=f"{rule} in the place of your optimizer",
-                delay=seen.delay_exchanged,
-            )
-        ]
+        yield kit.control(
+            f"{rule} in the place of your optimizer",
+            "each rule has times of its own",
+            id="exchanged",
+            delay=seen.delay_exchanged,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: object
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         counts = np.array(self.words, float)
         first = float(seen.steps.values[:, 0].mean())
         ours = first * seen.delay_exchanged.values.mean(0)
-        return (
-            kit.panel(
-                "When your network learns its classes",
-                "examples of the class",
-                "steps until its loss is half",
-                kit.observed_curve(counts, seen.steps.values, "your training"),
-                kit.predicted_curve(counts, first * law.delay.values, "law"),
-                kit.context_curve(counts, ours, "the other rule, in its own steps"),
-                log="xy",
-            ),
+        yield kit.panel(
+            "When your network learns its classes",
+            "examples of the class",
+            "steps until its loss is half",
+            kit.observed_curve(counts, seen.steps.values, "your training"),
+            kit.predicted_curve(counts, first * law.delay.values, "law"),
+            kit.context_curve(counts, ours, "the other rule, in its own steps"),
+            log="xy",
         )
 
 

@@ -5,7 +5,6 @@ the gradient that reaches a block grows on its way by the factors that the strea
 depends on how many blocks stand behind it. Under Post-LN the last block's gradient is √(d/3) at every depth.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -29,10 +28,7 @@ class ResidualStream(kit.Claim[None]):
         192, "d of the stream and of each block", unit="neurons", scope=kit.between(160, 320)
     )
     depths: tuple[kit.Count, ...] = kit.param(
-        (8, 16, 32),
-        "L",
-        unit="blocks",
-        scope=kit.choices((8, 16, 32), (12, 24), (10, 40)),
+        (8, 16, 32), "L", unit="blocks", scope=kit.choices((8, 16, 32), (12, 24), (10, 40))
     )
     networks: kit.Count = kit.param(5, "networks of a seed, over which squares are averaged")
     seeds: kit.Seeds = kit.param(24, "groups of networks")
@@ -76,7 +72,7 @@ class ResidualStream(kit.Claim[None]):
     precision = "float32"
     point = ResidualStreamPoint
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         deepest = max(self.depths)
         blocks = tuple(sorted({*SHALLOW, *(b for b in (16, 32) if b < deepest), deepest}))
         return {"block": blocks, "shallow": SHALLOW, "depth": self.depths}
@@ -87,21 +83,19 @@ class ResidualStream(kit.Claim[None]):
                 f"networks have at least {max(SHALLOW)} blocks, got depths {self.depths}; try --depths 8 16"
             )
 
-    def setting(self, key: kit.Key) -> None:
+    def setting(self, key):
         return None
 
-    def hypotheses(self, setting: None) -> list[kit.Hypothesis]:
-        return [
-            kit.assume(
-                "depth over width",
-                max(self.depths) / self.width,
-                "<=",
-                0.3,
-                "the law is for d ≫ L: raise --width",
-            )
-        ]
+    def hypotheses(self, setting):
+        yield kit.assume(
+            "depth over width",
+            max(self.depths) / self.width,
+            "<=",
+            0.3,
+            "the law is for d ≫ L: raise --width",
+        )
 
-    def predict(self, setting: None) -> kit.Prediction:
+    def predict(self, setting):
         axes = self.axes()
         grown = lambda name: 1 + ADDED * np.array(axes[name], float)
         falls = grown("shallow") ** -0.5
@@ -112,7 +106,7 @@ class ResidualStream(kit.Claim[None]):
             post=("depth", np.full(len(self.depths), (1 + ADDED) ** -0.5)),
         )
 
-    def observe(self, setting: None, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         deepest = max(self.depths)
 
         def all_signals(keys: jax.Array) -> dict[str, Any]:
@@ -153,148 +147,126 @@ class ResidualStream(kit.Claim[None]):
         array = np.asarray(values, float)
         return array.reshape(self.seeds, self.networks, *array.shape[1:]).mean(1)
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "stream",
-                law.stream,
-                seen.stream,
-                0.08,  # exact in the mean; the interval takes 4 %
-                label="variance of the stream",
-            ),
-            kit.follows(
-                "gradient",
-                law.gradient,
-                seen.gradient,
-                0.12,  # the interval takes 5 %, L/d a few
-                label="gradient of a block over √(d/2), Pre-LN",
-            ),
-            kit.follows(
-                "last",
-                law.last,
-                seen.last,
-                0.08,  # the interval takes 3 %
-                label="gradient of the last block over √(d/2), Pre-LN",
-            ),
-            kit.follows(
-                "post",
-                law.post,
-                seen.post,
-                0.07,  # the interval takes 2 %, L/d as much
-                label="gradient of the last block over √(d/2), Post-LN",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "stream",
+            law.stream,
+            seen.stream,
+            0.08,  # exact in the mean; the interval takes 4 %
+            label="variance of the stream",
+        )
+        yield kit.follows(
+            "gradient",
+            law.gradient,
+            seen.gradient,
+            0.12,  # the interval takes 5 %, L/d a few
+            label="gradient of a block over √(d/2), Pre-LN",
+        )
+        yield kit.follows(
+            "last",
+            law.last,
+            seen.last,
+            0.08,  # the interval takes 3 %
+            label="gradient of the last block over √(d/2), Pre-LN",
+        )
+        yield kit.follows(
+            "post",
+            law.post,
+            seen.post,
+            0.07,  # the interval takes 2 %, L/d as much
+            label="gradient of the last block over √(d/2), Post-LN",
+        )
 
-    def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         block = law.block
         deepest = max(self.depths)
-        return [
-            kit.rival(
-                "exponential",
-                "each block adds half of the variance that it reads",
-                label="(3/2)^l",
-                stream=(1 + ADDED) ** block,
-            ),
-            kit.rival(
-                "scaled_branches",
-                "blocks are often divided by √L",
-                label="(1 + 1/2L)^l",
-                stream=(1 + ADDED / deepest) ** block,
-            ),
-            kit.rival(
-                "by_depth",
-                "the bound for the last block has 1/√L",
-                label="(1 + L/2)^(−½) for every block",
-                gradient=law["last"] + 0 * law.gradient,
-            ),
-            kit.rival(
-                "all_alike",
-                "residual connections pass gradients on as they are",
-                label="the same gradient at every block",
-                gradient=xarray.full_like(law.gradient, (1 + ADDED) ** -0.5),
-                last=law.post,
-            ),
-            kit.rival(
-                "post_falls",
-                "normalization divides gradients in both",
-                label="Post-LN like Pre-LN",
-                post=law["last"],
-            ),
-        ]
+        yield kit.rival(
+            "(3/2)^l",
+            "each block adds half of the variance that it reads",
+            id="exponential",
+            stream=(1 + ADDED) ** block,
+        )
+        yield kit.rival(
+            "(1 + 1/2L)^l", "blocks are often divided by √L", stream=(1 + ADDED / deepest) ** block
+        )
+        yield kit.rival(
+            "(1 + L/2)^(−½) for every block",
+            "the bound for the last block has 1/√L",
+            id="by_depth",
+            gradient=law["last"] + 0 * law.gradient,
+        )
+        yield kit.rival(
+            "the same gradient at every block",
+            "residual connections pass gradients on as they are",
+            id="all_alike",
+            gradient=xarray.full_like(law.gradient, (1 + ADDED) ** -0.5),
+            last=law.post,
+        )
+        yield kit.rival(
+            "Post-LN like Pre-LN", "normalization divides gradients in both", post=law["last"]
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "post",
-                "its stream is normalized at every block",
-                label="Post-LN in the place of Pre-LN",
-                gradient=seen.post_gradient,
-                last=seen.post,
-            ),
-            kit.control(
-                "pre",
-                "its last block adds to a stream that has grown",
-                label="Pre-LN in the place of Post-LN",
-                post=seen["last"],
-            ),
-            kit.control(
-                "plain",
-                "nothing is normalized",
-                label="no normalization",
-                stream=seen.plain_stream,
-            ),
-            kit.control(
-                "damped",
-                "a block adds 1/2l",
-                label="blocks divided by √l",
-                stream=seen.damped_stream,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "Post-LN in the place of Pre-LN",
+            "its stream is normalized at every block",
+            id="post",
+            gradient=seen.post_gradient,
+            last=seen.post,
+        )
+        yield kit.control(
+            "Pre-LN in the place of Post-LN",
+            "its last block adds to a stream that has grown",
+            id="pre",
+            post=seen["last"],
+        )
+        yield kit.control(
+            "no normalization", "nothing is normalized", id="plain", stream=seen.plain_stream
+        )
+        yield kit.control(
+            "blocks divided by √l", "a block adds 1/2l", id="damped", stream=seen.damped_stream
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         blocks = np.array(self.axes()["block"], float)
         damped = seen.damped_stream.mean("seed").values
         wrong = {"(3/2)^l": rivals["exponential"].stream} if rivals else {}
         depths = np.array(self.depths, float)
-        return (
-            kit.curves(
-                "The stream grows like 1 + l/2",
-                law.stream,
-                seen.stream,
-                over="block",
-                x="block l",
-                y="variance of the stream",
-                rivals=wrong,
-                more=(kit.context_curve(blocks, damped, "divided by √l"),),
-                log="xy",
-                ylim=(0.8, 100),
-            ),
-            kit.curves(
-                "A block's gradient does not depend on the depth",
-                law.gradient,
-                seen.gradient,
-                over="shallow",
-                by="depth",
-                x="block l",
-                y="gradient / √(d/2)",
-                name="L = {}",
-                log="xy",
-            ),
-            kit.curves(
-                "Last block: Pre-LN falls with depth, Post-LN does not",
-                law["last"],
-                seen["last"],
-                over="depth",
-                x="depth L",
-                y="gradient / √(d/2)",
-                more=(
-                    kit.observed_curve(
-                        depths, seen.post.mean("seed").values, "Post-LN", kind="points", shade=0.7
-                    ),
-                    kit.predicted_curve(depths, np.full_like(depths, float(law.post[0]))),
+        yield kit.curves(
+            "The stream grows like 1 + l/2",
+            law.stream,
+            seen.stream,
+            over="block",
+            x="block l",
+            y="variance of the stream",
+            rivals=wrong,
+            more=(kit.context_curve(blocks, damped, "divided by √l"),),
+            log="xy",
+            ylim=(0.8, 100),
+        )
+        yield kit.curves(
+            "A block's gradient does not depend on the depth",
+            law.gradient,
+            seen.gradient,
+            over="shallow",
+            by="depth",
+            x="block l",
+            y="gradient / √(d/2)",
+            name="L = {}",
+            log="xy",
+        )
+        yield kit.curves(
+            "Last block: Pre-LN falls with depth, Post-LN does not",
+            law["last"],
+            seen["last"],
+            over="depth",
+            x="depth L",
+            y="gradient / √(d/2)",
+            more=(
+                kit.observed_curve(
+                    depths, seen.post.mean("seed").values, "Post-LN", kind="points", shade=0.7
                 ),
-                log="xy",
+                kit.predicted_curve(depths, np.full_like(depths, float(law.post[0]))),
             ),
+            log="xy",
         )

@@ -110,7 +110,7 @@ class StreamOnSubject(OnSubject, ResidualStream):
     def check_fields(self) -> None:
         """Allow any depth: it is that of the reader's network."""
 
-    def setting(self, key: kit.Key) -> Networks:
+    def setting(self, key):
         if not is_torch_module(self.build().model):
             raise UserError(
                 "residual-stream looks into modules of torch while they run; of a pair of JAX it sees the outputs only"
@@ -124,7 +124,7 @@ class StreamOnSubject(OnSubject, ResidualStream):
     def read(self, networks: Networks) -> Mapping[str, Any]:
         return {"depths": (len(networks.facts["blocks"]),)}
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         marks = np.geomspace(2, self.depths[0], LOOKED_AT).round().astype(int)
         return {"block": tuple(np.unique(marks).tolist())}
 
@@ -158,50 +158,48 @@ class StreamOnSubject(OnSubject, ResidualStream):
             subject.batches = first.batches
             yield built, subject
 
-    def hypotheses(self, setting: Networks) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         facts = setting.facts
         depth = len(facts["blocks"])
         share = facts["added"] / facts["start"].mean()
-        return [
-            kit.assume("blocks of the stream", depth, ">=", FEWEST, "build a deeper network"),
-            kit.assume(
-                "part of the stream that block one passes on",
-                facts["passed_on"],
-                ">=",
-                PASSED_ON,
-                "these modules add to no stream",
+        yield kit.assume("blocks of the stream", depth, ">=", FEWEST, "build a deeper network")
+        yield kit.assume(
+            "part of the stream that block one passes on",
+            facts["passed_on"],
+            ">=",
+            PASSED_ON,
+            "these modules add to no stream",
+        )
+        yield kit.assume(
+            "layers of batch normalization in the blocks",
+            batch_norms(setting.built[0].model, facts["blocks"]),
+            "<=",
+            0,
+            "single examples have no statistics of a batch",
+        )
+        yield kit.assume(
+            "smallest number of trained weights in a block",
+            min(
+                sum(name.startswith(f"{block}.") for name in names_of(setting))
+                for block in facts["blocks"]
             ),
-            kit.assume(
-                "layers of batch normalization in the blocks",
-                batch_norms(setting.built[0].model, facts["blocks"]),
-                "<=",
-                0,
-                "single examples have no statistics of a batch",
-            ),
-            kit.assume(
-                "smallest number of trained weights in a block",
-                min(
-                    sum(name.startswith(f"{block}.") for name in names_of(setting))
-                    for block in facts["blocks"]
-                ),
-                ">=",
-                1,
-            ),
-            kit.assume(
-                "growth of the stream that c says, c L",
-                float(share * depth),
-                ">=",
-                LEAST_GROWTH,
-                "a stream that hardly grows tells no law from another: build a deeper network",
-            ),
-            kit.assume(
-                "standard error of c, over c",
-                facts["unsure"] / max(facts["added"], 1e-300),
-                "<=",
-                0.05,
-                "choose more --draws",
-            ),
-        ]
+            ">=",
+            1,
+        )
+        yield kit.assume(
+            "growth of the stream that c says, c L",
+            float(share * depth),
+            ">=",
+            LEAST_GROWTH,
+            "a stream that hardly grows tells no law from another: build a deeper network",
+        )
+        yield kit.assume(
+            "standard error of c, over c",
+            facts["unsure"] / max(facts["added"], 1e-300),
+            "<=",
+            0.05,
+            "choose more --draws",
+        )
 
     def cost(self, networks: Networks) -> Cost:
         count = len(networks)
@@ -212,7 +210,7 @@ class StreamOnSubject(OnSubject, ResidualStream):
             gradients=2 * count * self.examples,  # of single examples, in two worlds
         )
 
-    def predict(self, setting: Networks) -> kit.Prediction:
+    def predict(self, setting):
         share = setting.facts["added"] / setting.facts["start"]
         grown = lambda block: 1 + np.outer(self.stacked(share), block)
         blocks = np.array(self.axes()["block"], float)
@@ -221,7 +219,7 @@ class StreamOnSubject(OnSubject, ResidualStream):
             gradient=("seed block", np.sqrt(grown(np.ones(1)) / grown(blocks))),
         )
 
-    def observe(self, setting: Networks, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         blocks = setting.facts["blocks"]
         places = np.array(self.axes()["block"]) - 1
         worlds: dict[str, list[Signals]] = {"": [], "_unnormalized": []}
@@ -238,54 +236,49 @@ class StreamOnSubject(OnSubject, ResidualStream):
                 arrays[name + world] = ("seed block", self.stacked(of_networks))
         return kit.seen(**arrays)
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "stream",
-                law.stream,
-                seen.stream,
-                0.15,  # L/d is up to 5 % of it, c as much, and what is left the interval takes
-                label="variance of the stream over that at the start",
-            ),
-            kit.follows(
-                "gradient",
-                law.gradient,
-                seen.gradient,
-                0.15,  # the same; on smooth activations what is sent back is not quite what is added
-                label="gradient of a block over that of block one",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "stream",
+            law.stream,
+            seen.stream,
+            0.15,  # L/d is up to 5 % of it, c as much, and what is left the interval takes
+            label="variance of the stream over that at the start",
+        )
+        yield kit.follows(
+            "gradient",
+            law.gradient,
+            seen.gradient,
+            0.15,  # the same; on smooth activations what is sent back is not quite what is added
+            label="gradient of a block over that of block one",
+        )
 
-    def rivals(self, setting: Networks, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         share = (law.stream - 1) / law.block
-        return [
-            kit.rival(
-                "exponential",
-                "each block adds a part of the variance that it reads",
-                label="(1 + c)^l",
-                stream=(1 + share) ** law.block,
-            ),
-            kit.rival(
-                "exponential_back",
-                "gradients would fall as fast",
-                label="(1 + c)^(−(l − 1)/2)",
-                gradient=(1 + share) ** ((1 - law.block) / 2),
-            ),
-            kit.rival(
-                "all_alike",
-                "residual connections pass gradients on as they are, or divide all by √L",
-                label="the same gradient at every block",
-                gradient=xarray.ones_like(law.gradient),
-            ),
-        ]
+        yield kit.rival(
+            "(1 + c)^l",
+            "each block adds a part of the variance that it reads",
+            id="exponential",
+            stream=(1 + share) ** law.block,
+        )
+        yield kit.rival(
+            "(1 + c)^(−(l − 1)/2)",
+            "gradients would fall as fast",
+            gradient=(1 + share) ** ((1 - law.block) / 2),
+        )
+        yield kit.rival(
+            "the same gradient at every block",
+            "residual connections pass gradients on as they are, or divide all by √L",
+            id="all_alike",
+            gradient=xarray.ones_like(law.gradient),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         if bool((seen.stream_unnormalized != seen.stream).any()):
             return [
                 kit.control(
-                    "unnormalized",
+                    "your blocks without their normalization",
                     "then blocks add a part of what they read",
-                    label="your blocks without their normalization",
+                    id="unnormalized",
                     stream=seen.stream_unnormalized,
                     gradient=seen.gradient_unnormalized,
                 )
@@ -293,17 +286,14 @@ class StreamOnSubject(OnSubject, ResidualStream):
         turned = lambda array: array.copy(data=array.values[:, ::-1])
         return [
             kit.control(
-                "turned",
+                "your blocks from the last to the first",
                 "a stream grows with depth",
-                label="your blocks from the last to the first",
                 stream=turned(seen.stream),
                 gradient=turned(seen.gradient),
             )
         ]
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         blocks = np.array(self.axes()["block"], float)
         mean = lambda array: array.mean("seed").values
         wrong = (
@@ -311,32 +301,30 @@ class StreamOnSubject(OnSubject, ResidualStream):
             if rivals
             else []
         )
-        return (
-            kit.panel(
-                "The stream of your network",
-                "block l",
-                "variance over that at the start",
-                kit.observed_curve(blocks, seen.stream.values, "your network"),
-                kit.predicted_curve(blocks, mean(law.stream), "1 + cl"),
-                *wrong,
-                log="xy",
-            ),
-            kit.panel(
-                "Gradients of its blocks",
-                "block l",
-                "gradient over that of block one",
-                kit.observed_curve(blocks, seen.gradient.values, "your network"),
-                kit.predicted_curve(blocks, mean(law.gradient), "(1 + cl)^(−½)"),
-                log="xy",
-            ),
-            kit.panel(
-                "What its blocks add",
-                "block l",
-                "variance added over that of block one",
-                kit.observed_curve(blocks, seen.added.values, "your network"),
-                kit.predicted_curve(blocks, np.ones_like(blocks), "all alike"),
-                log="x",
-            ),
+        yield kit.panel(
+            "The stream of your network",
+            "block l",
+            "variance over that at the start",
+            kit.observed_curve(blocks, seen.stream.values, "your network"),
+            kit.predicted_curve(blocks, mean(law.stream), "1 + cl"),
+            *wrong,
+            log="xy",
+        )
+        yield kit.panel(
+            "Gradients of its blocks",
+            "block l",
+            "gradient over that of block one",
+            kit.observed_curve(blocks, seen.gradient.values, "your network"),
+            kit.predicted_curve(blocks, mean(law.gradient), "(1 + cl)^(−½)"),
+            log="xy",
+        )
+        yield kit.panel(
+            "What its blocks add",
+            "block l",
+            "variance added over that of block one",
+            kit.observed_curve(blocks, seen.added.values, "your network"),
+            kit.predicted_curve(blocks, np.ones_like(blocks), "all alike"),
+            log="x",
         )
 
 

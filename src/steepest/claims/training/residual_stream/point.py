@@ -1,6 +1,5 @@
 """One point of the diagram of residual-stream: Pre-LN networks of one width and one depth."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -37,14 +36,14 @@ class ResidualStreamPoint(kit.Point):
         "larger in networks of less than 20 neurons. Above the line L = 0.3 d the law is out of range.",
     )
 
-    def hypotheses(self, setting: None) -> list[kit.Hypothesis]:
-        return [kit.assume("depth over width", self.depths / self.width, "<=", DEEPEST)]
+    def hypotheses(self, setting):
+        yield kit.assume("depth over width", self.depths / self.width, "<=", DEEPEST)
 
-    def predict(self, setting: None) -> kit.Prediction:
+    def predict(self, setting):
         stream = 1 + ADDED * self.depths
         return kit.Prediction(stream=stream, first=(1 + ADDED) ** -0.5, last=stream**-0.5)
 
-    def observe(self, setting: None, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         return jax.lax.map(self.group, kit.keys(key, self.seeds))
 
     def group(self, key: kit.Key) -> dict[str, jax.Array]:
@@ -63,23 +62,21 @@ class ResidualStreamPoint(kit.Point):
         cut = weights._replace(second=second)
         return experiment.signals(cut, start, end, ROOM, experiment.pre)
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
-        return [
-            equal(
-                "stream",
-                predicted["stream"],
-                observed["stream"],
-                0.08,  # exact in the mean; the interval takes 4 %
-                label="variance of the stream",
-            ),
-            equal(
-                "gradient",
-                predicted["first"],
-                observed["first"],
-                0.12,  # the interval takes 5 %, L/d a few
-                label="gradient of the first block",
-            ),
-        ]
+    def judge(self, predicted, observed):
+        yield equal(
+            "stream",
+            predicted["stream"],
+            observed["stream"],
+            0.08,  # exact in the mean; the interval takes 4 %
+            label="variance of the stream",
+        )
+        yield equal(
+            "gradient",
+            predicted["first"],
+            observed["first"],
+            0.12,  # the interval takes 5 %, L/d a few
+            label="gradient of the first block",
+        )
 
     def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         return {"last": float(observed["last"].mean() / predicted["last"])}

@@ -5,8 +5,6 @@ it and decay shortens it, until both balance: from then on its direction turns b
 η, the decay λ and the momentum, whatever the size of its gradients.
 """
 
-from collections.abc import Mapping
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -86,9 +84,7 @@ class RotationalEquilibrium(kit.Claim[None]):
             "with it norms do not come to balance in so many steps; intervals over four networks were wide",
         ),
     )
-    shared = {
-        "claim.RotationalEquilibrium.rates": "it lists step sizes, a given of both",
-    }
+    shared = {"claim.RotationalEquilibrium.rates": "it lists step sizes, a given of both"}
     tiny = {
         "decays": (0.02, 0.03),
         "sizes": (0.5, 2.0),
@@ -117,7 +113,7 @@ class RotationalEquilibrium(kit.Claim[None]):
             theory.adamw(decay, self.beta),
         )
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {"optimizer": OPTIMIZERS, "decay": self.decays, "size": self.sizes}
 
     def rules(self, rates: tuple[float, float, float]) -> list[Optimizer]:
@@ -128,30 +124,28 @@ class RotationalEquilibrium(kit.Claim[None]):
             experiment.adamw(rates[2], self.beta, BETA2),
         ]
 
-    def setting(self, key: kit.Key) -> None:
+    def setting(self, key):
         return None
 
-    def hypotheses(self, setting: None) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         slowest = 1 / (2 * min(self.decays))
-        return [
-            kit.assume(
-                "half of the steps, in units of 1/2ηλ",
-                self.steps / 2 / slowest,
-                ">=",
-                SHORTEST,
-                "norms must have come to balance: raise --steps",
-            ),
-            kit.assume(
-                "half of the steps, in units of 1/(1 − β₂)",
-                self.steps / 2 * (1 - BETA2),
-                ">=",
-                SHORTEST,
-                "v must have forgotten its start: raise --steps",
-            ),
-            kit.assume("largest ηλ", max(self.decays), "<=", 0.03, "the law is of small steps"),
-        ]
+        yield kit.assume(
+            "half of the steps, in units of 1/2ηλ",
+            self.steps / 2 / slowest,
+            ">=",
+            SHORTEST,
+            "norms must have come to balance: raise --steps",
+        )
+        yield kit.assume(
+            "half of the steps, in units of 1/(1 − β₂)",
+            self.steps / 2 * (1 - BETA2),
+            ">=",
+            SHORTEST,
+            "v must have forgotten its start: raise --steps",
+        )
+        yield kit.assume("largest ηλ", max(self.decays), "<=", 0.03, "the law is of small steps")
 
-    def predict(self, setting: None) -> kit.Prediction:
+    def predict(self, setting):
         balances = self.balances
         angles = np.stack([balance.angle for balance in balances])
         c = np.array(self.sizes) * (self.weights - 1) ** 0.5
@@ -168,7 +162,7 @@ class RotationalEquilibrium(kit.Claim[None]):
             digits=("optimizer decay", angles),
         )
 
-    def observe(self, setting: None, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         measured = kit.compiled(
             lambda of_noise, of_digits: (self.on_noise(of_noise), self.in_networks(of_digits))
         )(*kit.keys(key, 2))
@@ -228,123 +222,108 @@ class RotationalEquilibrium(kit.Claim[None]):
 
         return [of_rule(rule, eta) for rule, eta in zip(self.rules(rates), rates, strict=True)]
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "angle",
-                law.angle,
-                seen.angle,
-                0.02,  # AdamW's v varies, which takes half a percent
-                label="noise: angle that a weight turns by in a step",
-            ),
-            kit.follows(
-                "square",
-                law.square,
-                seen.square,
-                0.05,  # AdamW's v varies, which takes 1 %, and the interval 2 %
-                label="noise: square of the norm",
-            ),
-            kit.follows(
-                "digits",
-                law.digits,
-                seen.digits,
-                0.15,  # gradients of successive steps agree in part, by up to 0.1
-                label="digits: angle that the first weights turn by in a step",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "angle",
+            law.angle,
+            seen.angle,
+            0.02,  # AdamW's v varies, which takes half a percent
+            label="noise: angle that a weight turns by in a step",
+        )
+        yield kit.follows(
+            "square",
+            law.square,
+            seen.square,
+            0.05,  # AdamW's v varies, which takes 1 %, and the interval 2 %
+            label="noise: square of the norm",
+        )
+        yield kit.follows(
+            "digits",
+            law.digits,
+            seen.digits,
+            0.15,  # gradients of successive steps agree in part, by up to 0.1
+            label="digits: angle that the first weights turn by in a step",
+        )
 
-    def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         beta = self.beta
         factors_of = lambda *factors: xarray.DataArray(
             list(factors), {"optimizer": law.optimizer}, ("optimizer",)
         )
         times = lambda factors: {"angle": law.angle * factors, "digits": law.digits * factors}
         middle = float(np.exp(np.log(self.sizes).mean()))
-        return [
-            kit.rival(
-                "half",
-                "the square of the norm shrinks by ηλ",
-                label="√(ηλ) for √(2ηλ)",
-                **times(factors_of(*(3 * [2**-0.5]))),
-            ),
-            kit.rival(
-                "no_momentum",
-                "momentum is a larger step size",
-                label="√(2ηλ) for all three",
-                **times(factors_of(1.0, (1 + beta) ** 0.5, ((1 + beta) / (1 - beta)) ** 0.5)),
-            ),
-            kit.rival(
-                "one_gradient",
-                "a new gradient has this weight in m",
-                label="√(2ηλ(1 − β₁)) under AdamW",
-                **times(factors_of(1.0, 1.0, (1 + beta) ** 0.5)),
-            ),
-            kit.rival(
-                "by_gradients",
-                "larger gradients turn a weight more",
-                label="the angle grows with the size of gradients",
-                angle=law.angle * (law["size"] / middle) ** 0.5,
-            ),
-            kit.rival(
-                "ema",
-                "decay of w is felt through the step size alone",
-                label="the angle is ∝ ηλ",
-                angle=law.angle * (law.decay / float(np.mean(self.decays))) ** 0.5,
-                digits=law.digits * (law.decay / float(np.mean(self.decays))) ** 0.5,
-            ),
-        ]
+        yield kit.rival(
+            "√(ηλ) for √(2ηλ)",
+            "the square of the norm shrinks by ηλ",
+            id="half",
+            **times(factors_of(*(3 * [2**-0.5]))),
+        )
+        yield kit.rival(
+            "√(2ηλ) for all three",
+            "momentum is a larger step size",
+            id="no_momentum",
+            **times(factors_of(1.0, (1 + beta) ** 0.5, ((1 + beta) / (1 - beta)) ** 0.5)),
+        )
+        yield kit.rival(
+            "√(2ηλ(1 − β₁)) under AdamW",
+            "a new gradient has this weight in m",
+            **times(factors_of(1.0, 1.0, (1 + beta) ** 0.5)),
+        )
+        yield kit.rival(
+            "the angle grows with the size of gradients",
+            "larger gradients turn a weight more",
+            angle=law.angle * (law["size"] / middle) ** 0.5,
+        )
+        yield kit.rival(
+            "the angle is ∝ ηλ",
+            "decay of w is felt through the step size alone",
+            angle=law.angle * (law.decay / float(np.mean(self.decays))) ** 0.5,
+            digits=law.digits * (law.decay / float(np.mean(self.decays))) ** 0.5,
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "no_decay",
-                "nothing shortens the weight, and it turns ever less",
-                label="λ = 0",
-                angle=seen.undecayed_angle,
-                square=seen.undecayed_square,
-            ),
-            kit.control(
-                "not_normalized",
-                "gradients have a part along the weight",
-                label="first rows that are not divided by their lengths",
-                digits=seen.plain_digits,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "λ = 0",
+            "nothing shortens the weight, and it turns ever less",
+            angle=seen.undecayed_angle,
+            square=seen.undecayed_square,
+        )
+        yield kit.control(
+            "first rows that are not divided by their lengths",
+            "gradients have a part along the weight",
+            digits=seen.plain_digits,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         first = {"size": float(self.sizes[0])}
-        return (
-            kit.curves(
-                "Noise: the angle knows ηλ and momentum alone",
-                law.angle.sel(first, drop=True),
-                seen.angle.sel(first, drop=True),
-                over="decay",
-                by="optimizer",
-                x="ηλ",
-                y="angle a step [radians]",
-                log="xy",
-            ),
-            kit.curves(
-                "The same for gradients of any size (SGD)",
-                law.angle.sel(optimizer="sgd", drop=True),
-                seen.angle.sel(optimizer="sgd", drop=True),
-                over="decay",
-                by="size",
-                x="ηλ",
-                y="angle a step [radians]",
-                name="noise {}",
-                log="xy",
-            ),
-            kit.curves(
-                "Digits: normalized first layer",
-                law.digits,
-                seen.digits,
-                over="decay",
-                by="optimizer",
-                x="ηλ",
-                y="angle a step [radians]",
-                log="xy",
-            ),
+        yield kit.curves(
+            "Noise: the angle knows ηλ and momentum alone",
+            law.angle.sel(first, drop=True),
+            seen.angle.sel(first, drop=True),
+            over="decay",
+            by="optimizer",
+            x="ηλ",
+            y="angle a step [radians]",
+            log="xy",
+        )
+        yield kit.curves(
+            "The same for gradients of any size (SGD)",
+            law.angle.sel(optimizer="sgd", drop=True),
+            seen.angle.sel(optimizer="sgd", drop=True),
+            over="decay",
+            by="size",
+            x="ηλ",
+            y="angle a step [radians]",
+            name="noise {}",
+            log="xy",
+        )
+        yield kit.curves(
+            "Digits: normalized first layer",
+            law.digits,
+            seen.digits,
+            over="decay",
+            by="optimizer",
+            x="ηλ",
+            y="angle a step [radians]",
+            log="xy",
         )

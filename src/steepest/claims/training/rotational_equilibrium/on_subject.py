@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-import xarray
 from numpy.typing import NDArray
 
 from steepest import kit
@@ -106,11 +105,9 @@ class TurnsOnSubject(OnSubject, RotationalEquilibrium):
         "The same judge must refuse the angles of your other matrices, whose lengths matter.",
     )
 
-    plainly = {
-        "angle": Plainly("the angle by which weights turn in a step, in radians"),
-    }
+    plainly = {"angle": Plainly("the angle by which weights turn in a step, in radians")}
 
-    def setting(self, key: kit.Key) -> Networks:
+    def setting(self, key):
         built = [self.build(place) for place in range(self.count)]
         with self.theirs():
             subjects = [attached_as_trained(network) for network in built]
@@ -118,7 +115,7 @@ class TurnsOnSubject(OnSubject, RotationalEquilibrium):
         recipe = recipe_of(built[0], free) if free else None
         return Networks(built, subjects, {"free": free, "recipe": recipe})
 
-    def hypotheses(self, setting: Networks) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         free = setting.facts["free"]
         any_free = kit.assume(
             "matrices whose length does not matter",
@@ -154,14 +151,14 @@ class TurnsOnSubject(OnSubject, RotationalEquilibrium):
     def cost(self, networks: Networks) -> Cost:
         return Cost(steps=len(networks) * self.most(networks.built[0]), gradients=1)
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {}
 
-    def predict(self, setting: Networks) -> kit.Prediction:
+    def predict(self, setting):
         recipe = setting.facts["recipe"]
         return kit.law(angle=("seed", self.stacked([recipe.angle] * self.count)))
 
-    def observe(self, setting: Networks, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         recipe = setting.facts["recipe"]
         turns = [
             self.turning(built, subject, setting.facts["free"], recipe.lr)
@@ -207,39 +204,35 @@ class TurnsOnSubject(OnSubject, RotationalEquilibrium):
         ends = min(rates) / lr, max(rates) / lr
         return Turning(float(angle), float(others), padded, ends, taken)
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         slowest = observed["late_steps"].min(0)[0]
         fastest = observed["late_steps"].max(0)[1]
-        return [
-            kit.assume(
-                "smallest late step size over that of the optimizer",
-                slowest,
-                ">=",
-                0.99,
-                "a schedule that lowers it has no balance: hold it in the last half",
-            ),
-            kit.assume("largest late step size over that of the optimizer", fastest, "<=", 1.01),
-        ]
+        yield kit.assume(
+            "smallest late step size over that of the optimizer",
+            slowest,
+            ">=",
+            0.99,
+            "a schedule that lowers it has no balance: hold it in the last half",
+        )
+        yield kit.assume("largest late step size over that of the optimizer", fastest, "<=", 1.01)
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "angle",
-                law.angle,
-                seen.angle,
-                0.15,  # as on digits: gradients of successive steps agree in part
-                label="late angle that weights without a length turn by in a step",
-            )
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "angle",
+            law.angle,
+            seen.angle,
+            0.15,  # as on digits: gradients of successive steps agree in part
+            label="late angle that weights without a length turn by in a step",
+        )
 
-    def rivals(self, setting: Networks, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         recipe = setting.facts["recipe"]
         beta = recipe.beta
         rivals = [
             kit.rival(
-                "half",
+                "√(ηλ) for √(2ηλ)",
                 "the square of the norm shrinks by ηλ",
-                label="√(ηλ) for √(2ηλ)",
+                id="half",
                 angle=law.angle * 2**-0.5,
             )
         ]
@@ -247,37 +240,30 @@ class TurnsOnSubject(OnSubject, RotationalEquilibrium):
             factor = ((1 + beta) / (1 - beta)) ** 0.5 if recipe.adamw else (1 + beta) ** 0.5
             rivals.append(
                 kit.rival(
-                    "no_momentum",
+                    "√(2ηλ) whatever the momentum",
                     "momentum is a larger step size",
-                    label="√(2ηλ) whatever the momentum",
+                    id="no_momentum",
                     angle=law.angle * factor,
                 )
             )
         return rivals
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "with_length",
-                "their gradients have a part along them",
-                label="your matrices whose lengths matter",
-                angle=seen.others,
-            )
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "your matrices whose lengths matter",
+            "their gradients have a part along them",
+            angle=seen.others,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: object
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         steps = np.linspace(0, 1, LOOKS)
-        return (
-            kit.panel(
-                "How much weights without a length turn a step",
-                "share of the training",
-                "angle a step [radians]",
-                kit.observed_curve(steps, seen.course.values, "your weights"),
-                kit.predicted_curve(steps, np.full(LOOKS, float(law.angle[0])), "at balance"),
-                log="y",
-            ),
+        yield kit.panel(
+            "How much weights without a length turn a step",
+            "share of the training",
+            "angle a step [radians]",
+            kit.observed_curve(steps, seen.course.values, "your weights"),
+            kit.predicted_curve(steps, np.full(LOOKS, float(law.angle[0])), "at balance"),
+            log="y",
         )
 
 

@@ -1,6 +1,5 @@
 """One point of the diagram of rotational-equilibrium: AdamW on noise at one ηλ and one β₁."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,19 +38,17 @@ class RotationalEquilibriumPoint(kit.Point):
         "balance; right of ηλ = 0.03 steps are not small. Both are out of range.",
     )
 
-    def hypotheses(self, setting: None) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         half = self.steps / 2
-        return [
-            kit.assume(
-                "half of the steps, in units of 1/2ηλ", 2 * self.decays * half, ">=", SHORTEST
-            ),
-            kit.assume(
-                "half of the steps, in units of 1/(1 − β₂)", half * (1 - BETA2), ">=", SHORTEST
-            ),
-            kit.assume("ηλ", self.decays, "<=", LARGEST, "the law is of small steps"),
-        ]
+        yield kit.assume(
+            "half of the steps, in units of 1/2ηλ", 2 * self.decays * half, ">=", SHORTEST
+        )
+        yield kit.assume(
+            "half of the steps, in units of 1/(1 − β₂)", half * (1 - BETA2), ">=", SHORTEST
+        )
+        yield kit.assume("ηλ", self.decays, "<=", LARGEST, "the law is of small steps")
 
-    def predict(self, setting: None) -> kit.Prediction:
+    def predict(self, setting):
         balance = theory.adamw(np.array(self.decays), self.beta)
         momentum = (1 - self.beta) / (1 + self.beta)
         return kit.Prediction(
@@ -60,7 +57,7 @@ class RotationalEquilibriumPoint(kit.Point):
             usual=np.sqrt(2 * self.decays * momentum),
         )
 
-    def observe(self, setting: None, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         beta: Any = jnp.asarray(self.beta, float)
         size = jnp.asarray(self.sizes, float)
         optimizer = experiment.adamw(RATE, beta, BETA2)(jnp.asarray(self.decays, float) / RATE)
@@ -70,23 +67,21 @@ class RotationalEquilibriumPoint(kit.Point):
 
         return jax.vmap(turns)(kit.keys(key, self.seeds))._asdict()
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
-        return [
-            equal(
-                "angle",
-                predicted["angle"],
-                observed["angle"],
-                0.02,  # v varies, which takes half a percent
-                label="angle a step [radians]",
-            ),
-            equal(
-                "square",
-                predicted["square"],
-                observed["square"],
-                0.05,  # v varies, which takes 1 %, and the interval 2 %
-                label="square of the norm",
-            ),
-        ]
+    def judge(self, predicted, observed):
+        yield equal(
+            "angle",
+            predicted["angle"],
+            observed["angle"],
+            0.02,  # v varies, which takes half a percent
+            label="angle a step [radians]",
+        )
+        yield equal(
+            "square",
+            predicted["square"],
+            observed["square"],
+            0.05,  # v varies, which takes 1 %, and the interval 2 %
+            label="square of the norm",
+        )
 
     def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         return {"usual": float(observed["angle"].mean() / predicted["usual"])}

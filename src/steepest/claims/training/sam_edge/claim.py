@@ -4,13 +4,11 @@ The force is 2ρ²∇λ/(2 − ηλ)². So that edge is no curvature at which sh
 it asks for, ηρλ²/(2 − ηλ), and the curvature goes on to fall. Where it falls fast, gradients lag behind.
 """
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import xarray
 
 from steepest import kit
 from steepest.claims.training._tanh_network import sharpness
@@ -54,9 +52,7 @@ class SamEdge(kit.Claim[None]):
         5.0, "curvature of the valley where steps begin to count", scope=kit.between(4.6, 5.2)
     )
     curvatures: tuple[kit.Positive, ...] = kit.param(
-        (3.6, 2.7),
-        "curvatures of the valley, falling",
-        scope=kit.choices((3.6, 2.7), (3.4, 2.8)),
+        (3.6, 2.7), "curvatures of the valley, falling", scope=kit.choices((3.6, 2.7), (3.4, 2.8))
     )
     products: tuple[kit.Positive, ...] = kit.param(
         (0.1, 0.4, 1.0, 1.6, 1.9),
@@ -120,7 +116,7 @@ class SamEdge(kit.Claim[None]):
         etas, radii = np.meshgrid(self.lrs, self.radii, indexing="ij")
         return etas, radii
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {
             "lr": self.lrs,
             "radius": self.radii,
@@ -128,50 +124,44 @@ class SamEdge(kit.Claim[None]):
             "product": self.products,
         }
 
-    def setting(self, key: kit.Key) -> None:
+    def setting(self, key):
         return None
 
-    def hypotheses(self, setting: None) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         curvatures = np.array((self.first, *self.curvatures))[:, None, None]
-        return [
-            kit.assume(
-                "largest ηλ of parabolas",
-                max(self.products),
-                "<",
-                2,
-                "from there on steps leave them",
-            ),
-            kit.assume(
-                "error of a parabola that all steps leave",
-                float(np.abs(np.array(self.products) - 1).max() ** SETTLED),
-                "<",
-                0.005,
-                "they come to the edge too slowly: choose --products farther from 0 and 2",
-            ),
-            kit.assume(
-                "lag of gradients behind the curvature of the valley",
-                float(theory.lag(curvatures, *self.grid).max()),
-                "<",
-                theory.LAG,
-                "curvature falls too fast: choose smaller --radii, --lrs or --first",
-            ),
-            kit.assume(
-                "largest ηλ in the valley",
-                max(self.lrs) * self.first * experiment.AHEAD[1],
-                "<",
-                1.8,
-                "plain descent would leave it from 2 on: choose smaller --lrs or --first",
-            ),
-            kit.assume(
-                "largest part between two curvatures",
-                max(np.divide(self.curvatures, (self.first, *self.curvatures[:-1]))),
-                "<",
-                0.9,
-                "they have to fall, far enough for many steps",
-            ),
-        ]
+        yield kit.assume(
+            "largest ηλ of parabolas", max(self.products), "<", 2, "from there on steps leave them"
+        )
+        yield kit.assume(
+            "error of a parabola that all steps leave",
+            float(np.abs(np.array(self.products) - 1).max() ** SETTLED),
+            "<",
+            0.005,
+            "they come to the edge too slowly: choose --products farther from 0 and 2",
+        )
+        yield kit.assume(
+            "lag of gradients behind the curvature of the valley",
+            float(theory.lag(curvatures, *self.grid).max()),
+            "<",
+            theory.LAG,
+            "curvature falls too fast: choose smaller --radii, --lrs or --first",
+        )
+        yield kit.assume(
+            "largest ηλ in the valley",
+            max(self.lrs) * self.first * experiment.AHEAD[1],
+            "<",
+            1.8,
+            "plain descent would leave it from 2 on: choose smaller --lrs or --first",
+        )
+        yield kit.assume(
+            "largest part between two curvatures",
+            max(np.divide(self.curvatures, (self.first, *self.curvatures[:-1]))),
+            "<",
+            0.9,
+            "they have to fall, far enough for many steps",
+        )
 
-    def predict(self, setting: None) -> kit.Prediction:
+    def predict(self, setting):
         etas = np.array(self.lrs)[:, None, None]
         radii = np.array(self.radii)[:, None]
         after = np.array(self.curvatures)
@@ -184,7 +174,7 @@ class SamEdge(kit.Claim[None]):
             fall=("lr radius curvature", theory.steps_to_fall(self.first, after, etas, radii)),
         )
 
-    def observe(self, setting: None, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         of_network, of_valley = jax.random.split(key)
         rng = kit.numpy_generator(of_valley)
         without = self.walks(rng, momentum=0.0)
@@ -259,106 +249,90 @@ class SamEdge(kit.Claim[None]):
         )
         return plain, ahead, cosine
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
-        return [
-            kit.assume(
-                "cosine of successive gradients in training, the largest late mean",
-                observed["cosine"].mean(-1).max(),
-                "<",
-                DOWNHILL,
-                "steps still go downhill: choose more --steps",
-            ),
-        ]
+    def run_conditions(self, observed):
+        yield kit.assume(
+            "cosine of successive gradients in training, the largest late mean",
+            observed["cosine"].mean(-1).max(),
+            "<",
+            DOWNHILL,
+            "steps still go downhill: choose more --steps",
+        )
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         terms = law.of_gradient * seen.plain + law.of_ahead * seen.ahead
         return {"terms": terms.mean(["look", "step"])}
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "edge",
-                law.turn,
-                seen.terms,
-                EDGE,
-                over="lr radius",
-                label="ηλ(1 + ρλ/‖∇L‖) in training",
-            ),
-            kit.follows(
-                "parabola",
-                law.parabola,
-                seen.parabola,
-                0.01,  # exact; what steps leave of an error is half of that at most
-                label="size of gradients on parabolas, over ρλ",
-            ),
-            kit.follows(
-                "gradient",
-                law.gradient,
-                seen.gradient,
-                0.05,  # exact while curvature stands; gradients lag by 1 % as it falls
-                label="size of gradients in the valley",
-            ),
-            kit.follows(
-                "fall",
-                law.fall,
-                seen.fall,
-                0.05,  # fewer by up to 2 %, by the same lag
-                label="steps until curvature has fallen in the valley",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "edge",
+            law.turn,
+            seen.terms,
+            EDGE,
+            over="lr radius",
+            label="ηλ(1 + ρλ/‖∇L‖) in training",
+        )
+        yield kit.follows(
+            "parabola",
+            law.parabola,
+            seen.parabola,
+            0.01,  # exact; what steps leave of an error is half of that at most
+            label="size of gradients on parabolas, over ρλ",
+        )
+        yield kit.follows(
+            "gradient",
+            law.gradient,
+            seen.gradient,
+            0.05,  # exact while curvature stands; gradients lag by 1 % as it falls
+            label="size of gradients in the valley",
+        )
+        yield kit.follows(
+            "fall",
+            law.fall,
+            seen.fall,
+            0.05,  # fewer by up to 2 %, by the same lag
+            label="steps until curvature has fallen in the valley",
+        )
 
-    def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         etas = np.array(self.lrs)[:, None, None]
         radii = np.array(self.radii)[:, None]
         after = np.array(self.curvatures)
-        return [
-            kit.rival(
-                "plain",
-                "that is where plain descent stops",
-                label="λ = 2/η",
-                of_ahead=0.0,
+        yield kit.rival("λ = 2/η", "that is where plain descent stops", id="plain", of_ahead=0.0)
+        yield kit.rival(
+            "λ² = 2‖∇L‖/(ηρ)",
+            "gradients are small, so that the second term rules",
+            id="small_gradients",
+            of_gradient=0.0,
+        )
+        yield kit.rival(
+            "½ρ²∇λ",
+            "the published force is that of small steps",
+            id="small_steps",
+            fall=(
+                "lr radius curvature",
+                theory.steps_of_small_ones(self.first, after, etas, radii),
             ),
-            kit.rival(
-                "small_gradients",
-                "gradients are small, so that the second term rules",
-                label="λ² = 2‖∇L‖/(ηρ)",
-                of_gradient=0.0,
-            ),
-            kit.rival(
-                "small_steps",
-                "the published force is that of small steps",
-                label="½ρ²∇λ",
-                fall=(
-                    "lr radius curvature",
-                    theory.steps_of_small_ones(self.first, after, etas, radii),
-                ),
-            ),
-            kit.rival(
-                "first_order",
-                "a step moves by ηρλ",
-                label="‖∇L‖ = ½ηρλ²",
-                parabola=("product", np.array(self.products) / 2),
-                gradient=("lr radius curvature", etas * radii * after**2 / 2),
-            ),
-        ]
+        )
+        yield kit.rival(
+            "‖∇L‖ = ½ηρλ²",
+            "a step moves by ηρλ",
+            parabola=("product", np.array(self.products) / 2),
+            gradient=("lr radius curvature", etas * radii * after**2 / 2),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "with_momentum",
-                "each step keeps half of the one before, of the other sign",
-                label="momentum of one half",
-                plain=seen.plain_with_momentum,
-                ahead=seen.ahead_with_momentum,
-                parabola=seen.parabola_with_momentum,
-                gradient=seen.gradient_with_momentum,
-                fall=seen.fall_with_momentum,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "momentum of one half",
+            "each step keeps half of the one before, of the other sign",
+            id="with_momentum",
+            plain=seen.plain_with_momentum,
+            ahead=seen.ahead_with_momentum,
+            parabola=seen.parabola_with_momentum,
+            gradient=seen.gradient_with_momentum,
+            fall=seen.fall_with_momentum,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         # s = ηλ solves s + xs² = 2 with x = ρ/(η‖∇L‖)
         x = (seen.ahead / seen.plain**2).values.ravel()
         s = seen.plain.values.ravel()
@@ -366,27 +340,25 @@ class SamEdge(kit.Claim[None]):
         last = {"curvature": self.curvatures[-1]}
         at_last = lambda steps: steps.sel(last, drop=True)
         wrong = {"½ρ²∇λ": at_last(rivals["small_steps"].fall)} if rivals else {}
-        return (
-            kit.panel(
-                "In training: curvature and gradient meet at the edge",
-                "ρ/(η‖∇L‖)",
-                "ηλ",
-                kit.observed_curve(x, s, "late readings", kind="points"),
-                kit.predicted_curve(line, (np.sqrt(1 + 8 * line) - 1) / (2 * line), "edge"),
-                kit.rival_curve(line, np.full_like(line, 2.0), "2, plain descent"),
-                kit.rival_curve(line, np.sqrt(2 / line), "without the first term"),
-                log="xy",
-            ),
-            kit.curves(
-                f"In a valley: curvature falls from {self.first:g} to {self.curvatures[-1]:g}",
-                at_last(law.fall),
-                at_last(seen.fall),
-                over="lr",
-                by="radius",
-                x="η",
-                y="steps",
-                name="ρ = {}",
-                rivals=wrong,
-                log="xy",
-            ),
+        yield kit.panel(
+            "In training: curvature and gradient meet at the edge",
+            "ρ/(η‖∇L‖)",
+            "ηλ",
+            kit.observed_curve(x, s, "late readings", kind="points"),
+            kit.predicted_curve(line, (np.sqrt(1 + 8 * line) - 1) / (2 * line), "edge"),
+            kit.rival_curve(line, np.full_like(line, 2.0), "2, plain descent"),
+            kit.rival_curve(line, np.sqrt(2 / line), "without the first term"),
+            log="xy",
+        )
+        yield kit.curves(
+            f"In a valley: curvature falls from {self.first:g} to {self.curvatures[-1]:g}",
+            at_last(law.fall),
+            at_last(seen.fall),
+            over="lr",
+            by="radius",
+            x="η",
+            y="steps",
+            name="ρ = {}",
+            rivals=wrong,
+            log="xy",
         )

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import xarray
 from numpy.typing import NDArray
 
 from steepest import kit
@@ -134,11 +133,9 @@ class SamEdgeOnSubject(OnSubject, SamEdge):
         "costs a second one: the first finds out when.",
     )
 
-    plainly = {
-        "edge": Plainly("ηλ(1 + ρλ/‖∇L‖) late in training"),
-    }
+    plainly = {"edge": Plainly("ηλ(1 + ρλ/‖∇L‖) late in training")}
 
-    def setting(self, key: kit.Key) -> Networks:
+    def setting(self, key):
         return self.build_all(most=self.n)
 
     def prepare(self, networks: Networks, key: kit.Key) -> Networks:
@@ -159,24 +156,22 @@ class SamEdgeOnSubject(OnSubject, SamEdge):
         lr = self.lr or float(f"{AT_MIDDLE / middle:.3g}")
         return {"lr": lr, "lrs": tuple(share * lr for share in SHARES)}
 
-    def hypotheses(self, setting: Networks) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         start = setting.facts["start"]
-        return [
-            kit.assume(
-                "smallest sharpness at the start",
-                float(np.min(start)),
-                ">",
-                0,
-                "there is nothing to descend: is the network dead?",
-            ),
-            kit.assume(
-                "largest ηλ at the start",
-                self.lr * float(np.max(start)),
-                "<",
-                2,
-                "plain descent would leave it from 2 on: choose a smaller --lr",
-            ),
-        ]
+        yield kit.assume(
+            "smallest sharpness at the start",
+            float(np.min(start)),
+            ">",
+            0,
+            "there is nothing to descend: is the network dead?",
+        )
+        yield kit.assume(
+            "largest ηλ at the start",
+            self.lr * float(np.max(start)),
+            "<",
+            2,
+            "plain descent would leave it from 2 on: choose a smaller --lr",
+        )
 
     def cost(self, networks: Networks) -> Cost:
         runs = len(networks) * (len(SHARES) * len(self.radii) + 1)
@@ -187,10 +182,10 @@ class SamEdgeOnSubject(OnSubject, SamEdge):
             gradients=(2 * twice * runs + 1) * self.steps, products=looks * self.products / 2
         )
 
-    def predict(self, setting: Networks) -> kit.Prediction:
+    def predict(self, setting):
         return kit.law(turn=2.0, of_gradient=1.0, of_ahead=1.0)
 
-    def observe(self, setting: Networks, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         trainings = [self.trainings(subject, rng) for subject in setting.subjects]
         readings = Training(
@@ -255,7 +250,7 @@ class SamEdgeOnSubject(OnSubject, SamEdge):
             before = reading
         return training_of(pairs, subject.risk(), marks)
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         lost = ~np.isfinite(observed["course"]).all((-2, -1))
         (downhill,) = super().run_conditions(observed)
         worst = int(np.argmax(observed["cosine"].mean(-1)))
@@ -283,58 +278,45 @@ class SamEdgeOnSubject(OnSubject, SamEdge):
             return conditions
         return [*conditions, still_learning(observed["risk"], observed["taken"], self.steps)]
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "edge",
-                law.turn,
-                seen.terms,
-                EDGE,
-                over="lr radius",
-                label="late ηλ(1 + ρλ/‖∇L‖)",
-            )
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "edge", law.turn, seen.terms, EDGE, over="lr radius", label="late ηλ(1 + ρλ/‖∇L‖)"
+        )
 
-    def rivals(self, setting: Networks, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         return kept_rivals(super().rivals(None, law), "plain", "small_gradients")
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "with_momentum",
-                "each step keeps half of the one before, of the other sign",
-                label="momentum of one half",
-                plain=seen.plain_with_momentum,
-                ahead=seen.ahead_with_momentum,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "momentum of one half",
+            "each step keeps half of the one before, of the other sign",
+            id="with_momentum",
+            plain=seen.plain_with_momentum,
+            ahead=seen.ahead_with_momentum,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         share = np.arange(1, PAIRS + 1) / PAIRS
         kinds = [f"η = {lr:.3g}, ρ = {radius:g} ‖w‖" for lr in self.lrs for radius in self.radii]
         both = seen.course.mean("step", skipna=False).values[0]
         alone = seen.course_of_plain.mean("step", skipna=False).values[0]
         of_both = [kit.observed_curve(share, both[i], name) for i, name in enumerate(kinds)]
         of_plain = [kit.observed_curve(share, alone[i], name) for i, name in enumerate(kinds)]
-        return (
-            kit.panel(
-                "Along the trainings of the first network",
-                "share of the training",
-                "ηλ(1 + ρλ/‖∇L‖)",
-                *of_both,
-                kit.predicted_curve((0, 1), (2, 2), "edge"),
-                log="y",
-            ),
-            kit.panel(
-                "The first term alone",
-                "share of the training",
-                "ηλ",
-                *of_plain,
-                kit.rival_curve((0, 1), (2, 2), "2, plain descent"),
-                log="y",
-            ),
+        yield kit.panel(
+            "Along the trainings of the first network",
+            "share of the training",
+            "ηλ(1 + ρλ/‖∇L‖)",
+            *of_both,
+            kit.predicted_curve((0, 1), (2, 2), "edge"),
+            log="y",
+        )
+        yield kit.panel(
+            "The first term alone",
+            "share of the training",
+            "ηλ",
+            *of_plain,
+            kit.rival_curve((0, 1), (2, 2), "2, plain descent"),
+            log="y",
         )
 
 

@@ -1,9 +1,7 @@
 """One point of the diagram of sam-edge: walks along the valley at one step size and one ρ."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-import jax
 import numpy as np
 
 from steepest import kit
@@ -40,28 +38,24 @@ class SamEdgePoint(kit.Point):
         """The largest curvature at which a walk begins."""
         return self.first * experiment.AHEAD[1]
 
-    def hypotheses(self, setting: None) -> list[kit.Hypothesis]:
-        return [
-            kit.assume("largest ηλ in the valley", self.lrs * self.steepest_start, "<", 1.8),
-            kit.assume(
-                "lag of gradients behind the curvature",
-                float(
-                    theory.lag(np.array([self.first, self.curvatures]), self.lrs, self.radii).max()
-                ),
-                "<",
-                theory.LAG,
-            ),
-            kit.assume("part that is left of curvature", self.curvatures / self.first, "<", 0.9),
-        ]
+    def hypotheses(self, setting):
+        yield kit.assume("largest ηλ in the valley", self.lrs * self.steepest_start, "<", 1.8)
+        yield kit.assume(
+            "lag of gradients behind the curvature",
+            float(theory.lag(np.array([self.first, self.curvatures]), self.lrs, self.radii).max()),
+            "<",
+            theory.LAG,
+        )
+        yield kit.assume("part that is left of curvature", self.curvatures / self.first, "<", 0.9)
 
-    def predict(self, setting: None) -> kit.Prediction:
+    def predict(self, setting):
         ends = (self.first, np.array(self.curvatures), self.lrs, self.radii)
         return kit.Prediction(
             fall=theory.steps_to_fall(*ends),
             gradient=Sam(self.radii).gradient(self.lrs, self.curvatures),
         )
 
-    def observe(self, setting: None, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         shapes = {"fall": (self.seeds,), "gradient": (self.seeds,)}
         return run_in_numpy(self.walks, shapes, key, self.lrs, self.radii)
 
@@ -75,23 +69,21 @@ class SamEdgePoint(kit.Point):
             met = experiment.fall(rng, etas, rhos, curvatures)
         return {"fall": met.steps[:, 0], "gradient": met.gradients[:, 0]}
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
-        return [
-            equal(
-                "fall",
-                predicted["fall"],
-                observed["fall"],
-                0.05,  # fewer by up to 2 % in the scope, as gradients lag
-                label="steps until curvature has fallen",
-            ),
-            equal(
-                "gradient",
-                predicted["gradient"],
-                observed["gradient"],
-                0.05,  # exact while curvature stands
-                label="size of gradients then",
-            ),
-        ]
+    def judge(self, predicted, observed):
+        yield equal(
+            "fall",
+            predicted["fall"],
+            observed["fall"],
+            0.05,  # fewer by up to 2 % in the scope, as gradients lag
+            label="steps until curvature has fallen",
+        )
+        yield equal(
+            "gradient",
+            predicted["gradient"],
+            observed["gradient"],
+            0.05,  # exact while curvature stands
+            label="size of gradients then",
+        )
 
     def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         return {"ratio": float(np.log2(observed["fall"].mean() / predicted["fall"]))}

@@ -4,7 +4,7 @@ The exponents are 1 and ½ while steps are small and batches are noise. Beyond t
 bears less, as its steps come near to 2/h, and Adam more, as batches begin to agree.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -36,10 +36,7 @@ class ScalingRules(kit.Claim[Setting]):
         scope=kit.between(0.2, 0.5, "below it longer runs are needed"),
     )
     batches: tuple[kit.Count, ...] = kit.param(
-        (4, 16, 64),
-        "b",
-        unit="examples",
-        scope=kit.choices((4, 16, 64), (5, 20, 60), (6, 24, 72)),
+        (4, 16, 64), "b", unit="examples", scope=kit.choices((4, 16, 64), (5, 20, 60), (6, 24, 72))
     )
     powers: tuple[kit.NonNegative, ...] = kit.param(
         (0.0, 0.25, 0.5, 0.75, 1.0),
@@ -102,7 +99,7 @@ class ScalingRules(kit.Claim[Setting]):
     out_of_scope = {"sgd_step": 0.5, "steps": 300, "burn_in": 100, "seeds": 3}
     point = ScalingRulesPoint
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {
             "optimizer": OPTIMIZERS,
             "batch": self.batches,
@@ -110,29 +107,27 @@ class ScalingRules(kit.Claim[Setting]):
             "factor": tuple(batch / self.batches[0] for batch in self.batches[1:]),
         }
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         return Setting(np.geomspace(1.0, self.least, self.dimension))
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         largest = self.batches[-1] / self.batches[0]
         curvature = float(setting.curvatures[0])
         step = self.sgd_step * curvature * largest ** max(self.powers)
-        return [
-            kit.assume(
-                "κ (1 − β₁)", largest * (1 - self.beta1), "<", 1.0, "choose a larger --beta1"
-            ),
-            kit.assume(
-                "largest step of SGD, over 1/h", step, "<", 1.3, "choose a smaller --sgd-step"
-            ),
-            kit.assume(
-                "burn-in, over the slowest relaxation 1/ηh",
-                self.burn_in * self.sgd_step * float(setting.curvatures[-1]),
-                ">=",
-                1.0,
-            ),
-        ]
+        yield kit.assume(
+            "κ (1 − β₁)", largest * (1 - self.beta1), "<", 1.0, "choose a larger --beta1"
+        )
+        yield kit.assume(
+            "largest step of SGD, over 1/h", step, "<", 1.3, "choose a smaller --sgd-step"
+        )
+        yield kit.assume(
+            "burn-in, over the slowest relaxation 1/ηh",
+            self.burn_in * self.sgd_step * float(setting.curvatures[-1]),
+            ">=",
+            1.0,
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         first = self.batches[0]
         risk = np.empty((len(OPTIMIZERS), len(self.batches), len(self.powers)))
         exponent = np.empty((len(OPTIMIZERS), len(self.batches) - 1))
@@ -160,14 +155,10 @@ class ScalingRules(kit.Claim[Setting]):
             setting.curvatures, batch, self.adam_step * factor**power, beta1
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         run = partial(
-            experiment.late_risks,
-            rng,
-            setting.curvatures,
-            runs=self.seeds,
-            burn_in=self.burn_in,
+            experiment.late_risks, rng, setting.curvatures, runs=self.seeds, burn_in=self.burn_in
         )
         rules = [self.rules(batch / self.batches[0]) for batch in self.batches]
         risks = [
@@ -198,7 +189,7 @@ class ScalingRules(kit.Claim[Setting]):
             beta2=np.repeat(1 - scaled * (1 - self.beta2), powers),
         )
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         return {"exponent": self.exponents(law, seen.risk)}
 
     def exponents(self, law: xarray.Dataset, risk: xarray.DataArray) -> xarray.DataArray:
@@ -218,45 +209,39 @@ class ScalingRules(kit.Claim[Setting]):
             coords={"optimizer": law.optimizer, "factor": law.factor},
         )
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "risk",
-                law.risk,
-                seen.risk,
-                0.12,  # exact for SGD and within 3 % for Adam; the interval takes 6 %
-                label="stationary risk",
-            ),
-            kit.follows(
-                "keeping",
-                law.exponent,
-                seen.exponent,
-                0.08,  # half of it is the interval's
-                absolute=True,
-                label="exponent of the step that keeps the risk",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "risk",
+            law.risk,
+            seen.risk,
+            0.12,  # exact for SGD and within 3 % for Adam; the interval takes 6 %
+            label="stationary risk",
+        )
+        yield kit.follows(
+            "keeping",
+            law.exponent,
+            seen.exponent,
+            0.08,  # half of it is the interval's
+            absolute=True,
+            label="exponent of the step that keeps the risk",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         shape = law.exponent.shape
         linear = ("optimizer factor", np.ones(shape))
         root = ("optimizer factor", np.full(shape, 0.5))
-        return [
-            kit.rival("linear", "noise averages out", label="η ∝ b for Adam too", exponent=linear),
-            kit.rival(
-                "root", "the noise of a step is η/√b", label="η ∝ √b for SGD too", exponent=root
+        yield kit.rival("η ∝ b for Adam too", "noise averages out", id="linear", exponent=linear)
+        yield kit.rival("η ∝ √b for SGD too", "the noise of a step is η/√b", exponent=root)
+        yield kit.rival(
+            "exponents 1 and ½ throughout",
+            "the rules hold at every batch",
+            id="small_steps",
+            exponent=(
+                "optimizer factor",
+                np.array([[1.0], [0.5], [0.5]]) + 0 * law.exponent.values,
             ),
-            kit.rival(
-                "small_steps",
-                "the rules hold at every batch",
-                label="exponents 1 and ½ throughout",
-                exponent=(
-                    "optimizer factor",
-                    np.array([[1.0], [0.5], [0.5]]) + 0 * law.exponent.values,
-                ),
-                risk=("optimizer batch power", self.small_step_risks(setting)),
-            ),
-        ]
+            risk=("optimizer batch power", self.small_step_risks(setting)),
+        )
 
     def small_step_risks(self, setting: Setting) -> kit.Values:
         """Return the risks of small steps at every batch and exponent, ``(optimizers, batches, powers)``."""
@@ -272,50 +257,42 @@ class ScalingRules(kit.Claim[Setting]):
             )[1]
         return risks
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "repeated",
-                "only different examples average out",
-                label="each example κ times in the batch",
-                risk=seen.repeated,
-            ),
-            kit.control(
-                "exchanged",
-                "each optimizer has a rule of its own",
-                label="optimizers exchanged",
-                risk=seen.risk.roll(optimizer=1),
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "each example κ times in the batch",
+            "only different examples average out",
+            risk=seen.repeated,
+        )
+        yield kit.control(
+            "optimizers exchanged",
+            "each optimizer has a rule of its own",
+            risk=seen.risk.roll(optimizer=1),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         last = {"batch": self.batches[-1]}
         first = law.risk.isel(batch=0, power=0, drop=True)
         over_first = lambda risk: risk.sel(last, drop=True) / first
         limit = rivals["small_steps"].exponent if rivals else None
-        return (
-            kit.curves(
-                f"A batch {last['batch'] / self.batches[0]:g} times larger: risk over that of the first batch",
-                over_first(law.risk),
-                over_first(seen.risk),
-                over="power",
-                by="optimizer",
-                x="exponent a of the step η κ^a",
-                y="risk over that of the first batch",
-                more=(kit.context_curve(np.array(self.powers), np.ones(len(self.powers)), "kept"),),
-                log="y",
-            ),
-            kit.curves(
-                "The exponent that keeps the risk",
-                law.exponent,
-                seen.exponent,
-                over="factor",
-                by="optimizer",
-                x="κ, batch over the first",
-                y="exponent",
-                rivals={} if limit is None else {"½": limit.sel(optimizer="adam", drop=True)},
-                log="x",
-            ),
+        yield kit.curves(
+            f"A batch {last['batch'] / self.batches[0]:g} times larger: risk over that of the first batch",
+            over_first(law.risk),
+            over_first(seen.risk),
+            over="power",
+            by="optimizer",
+            x="exponent a of the step η κ^a",
+            y="risk over that of the first batch",
+            more=(kit.context_curve(np.array(self.powers), np.ones(len(self.powers)), "kept"),),
+            log="y",
+        )
+        yield kit.curves(
+            "The exponent that keeps the risk",
+            law.exponent,
+            seen.exponent,
+            over="factor",
+            by="optimizer",
+            x="κ, batch over the first",
+            y="exponent",
+            rivals={} if limit is None else {"½": limit.sel(optimizer="adam", drop=True)},
+            log="x",
         )

@@ -1,15 +1,13 @@
 """One point of the diagram of scaling-rules: SGD and Adam at one batch and one exponent of the step."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-import jax
 import numpy as np
 
 from steepest import kit
 from steepest.claims.training.scaling_rules import experiment, theory
 from steepest.claims.training.scaling_rules.experiment import Rule
-from steepest.kit.points import Arrays, equal, run_in_numpy
+from steepest.kit.points import equal, run_in_numpy
 
 FIRST = 4  # the batch that others are compared with
 LARGEST = 1.3  # step of SGD over 1/h, beyond which it is out of range
@@ -45,19 +43,17 @@ class ScalingRulesPoint(kit.Point):
         """Return κ^a."""
         return (self.batches / FIRST) ** self.powers
 
-    def setting(self, key: kit.Key) -> kit.Values:
+    def setting(self, key):
         """Return the variances of the inputs, ``(d,)``."""
         return np.geomspace(1.0, self.least, self.dimension)
 
-    def hypotheses(self, setting: kit.Values) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         step = self.sgd_step * float(setting[0]) * self.grown
         relaxed = self.burn_in * self.sgd_step * float(setting[-1])
-        return [
-            kit.assume("step of SGD, over 1/h", step, "<", LARGEST, "choose smaller --powers"),
-            kit.assume("burn-in, over the slowest relaxation 1/ηh", relaxed, ">=", 1.0),
-        ]
+        yield kit.assume("step of SGD, over 1/h", step, "<", LARGEST, "choose smaller --powers")
+        yield kit.assume("burn-in, over the slowest relaxation 1/ηh", relaxed, ">=", 1.0)
 
-    def predict(self, setting: kit.Values) -> kit.Prediction:
+    def predict(self, setting):
         sgd = theory.sgd_risk(setting, self.batches, self.sgd_step * self.grown)
         adam = theory.adam_risk(setting, self.batches, self.adam_step * self.grown, self.beta1)
         stable = self.sgd_step * float(setting[0]) * self.grown < LARGEST
@@ -68,7 +64,7 @@ class ScalingRulesPoint(kit.Point):
             first_adam=theory.adam_risk(setting, FIRST, self.adam_step, self.beta1),
         )
 
-    def observe(self, setting: kit.Values, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         def run(
             rng: np.random.Generator, curvatures: kit.Values, power: float
         ) -> dict[str, kit.Values]:
@@ -88,7 +84,7 @@ class ScalingRulesPoint(kit.Point):
         shapes = {"sgd": (self.seeds,), "adam": (self.seeds,)}
         return run_in_numpy(run, shapes, key, setting, self.powers)
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
+    def judge(self, predicted, observed):
         checks = []
         for name, words in (("adam", "Adam"), ("sgd", "SGD")):
             if not np.isfinite(predicted[name]):

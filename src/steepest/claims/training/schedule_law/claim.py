@@ -5,11 +5,9 @@ schedule exactly. Schedules with the same sum of step sizes (cosine, linear, and
 other risks, and so do those that end at the same step.
 """
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-import xarray
 
 from steepest import kit
 from steepest.claims.training.schedule_law import experiment, theory
@@ -84,9 +82,7 @@ class ScheduleLaw(kit.Claim[Setting]):
             "the recursion without η²λ²/B is off by less than 6 % with small steps, and with batches of two",
         ),
     )
-    shared = {
-        "claim.ScheduleLaw.schedules": "it lists step sizes, a given of both",
-    }
+    shared = {"claim.ScheduleLaw.schedules": "it lists step sizes, a given of both"}
     tiny = {"dimension": 6, "steps": 20, "runs": 20, "seeds": 3}
     full = {"runs": 20_000, "dimension": 100}
     out_of_scope = {"lr": 1.5}
@@ -98,7 +94,7 @@ class ScheduleLaw(kit.Claim[Setting]):
         """Return the numbers of steps after which risks are read."""
         return (self.steps // 3, 2 * self.steps // 3, self.steps)
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {"schedule": SCHEDULES, "time": self.marks}
 
     def schedules(self) -> kit.Values:
@@ -110,22 +106,20 @@ class ScheduleLaw(kit.Claim[Setting]):
         stable = np.minimum(part / WARM, 1) * np.minimum(1, LAST + (1 - LAST) * (1 - part) / DECAY)
         return self.lr * np.stack([np.ones(self.steps), level, cosine, linear, stable])
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         return Setting(theory.power_laws(self.dimension, self.a, self.b, self.noise, self.batch))
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         trace = float(setting.problem.variances.sum())
-        return [
-            kit.assume(
-                "η Σλ/(2B)",
-                self.lr * trace / 2 / self.batch,
-                "<=",
-                0.5,
-                "the mean square must be stable with room: lower --lr",
-            )
-        ]
+        yield kit.assume(
+            "η Σλ/(2B)",
+            self.lr * trace / 2 / self.batch,
+            "<=",
+            0.5,
+            "the mean square must be stable with room: lower --lr",
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         return kit.law(risk=("schedule time", self.risks(setting)))
 
     def risks(self, setting: Setting, **factors: float) -> kit.Values:
@@ -133,7 +127,7 @@ class ScheduleLaw(kit.Claim[Setting]):
         paths = [theory.mean_risk(setting.problem, steps, **factors) for steps in self.schedules()]
         return np.array(paths)[:, list(self.marks)]
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         schedules = self.schedules()
         reversed_ = schedules[:, ::-1]
@@ -150,18 +144,16 @@ class ScheduleLaw(kit.Claim[Setting]):
             backwards=(axes, risks(reversed_, experiment.normals)),
         )
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "risk",
-                law.risk,
-                seen.risk,
-                0.04,  # exact in the mean; the interval takes 2.5 %
-                label="risk less that of the truth",
-            )
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "risk",
+            law.risk,
+            seen.risk,
+            0.04,  # exact in the mean; the interval takes 2.5 %
+            label="risk less that of the truth",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         schedules = self.schedules()
         # a constant step with the same sum up to each time
         sums = np.cumsum(schedules, 1)[:, [mark - 1 for mark in self.marks]]
@@ -170,46 +162,36 @@ class ScheduleLaw(kit.Claim[Setting]):
             [level(sum_, mark) for sum_, mark in zip(row, self.marks, strict=True)] for row in sums
         ]
         dims = "schedule time"
-        return [
-            kit.rival(
-                "by_sum",
-                "along the flow that is the time that has passed",
-                label="the risk of a constant step with the same sum",
-                risk=(dims, of_sums),
-            ),
-            kit.rival(
-                "no_fourth_moment",
-                "the covariance of inputs decides",
-                label="the recursion without η²λ²/B",
-                risk=(dims, self.risks(setting, fourth=0.0)),
-            ),
-            kit.rival(
-                "no_batch_noise",
-                "batches are right in the mean",
-                label="the risk of full gradients",
-                risk=(dims, self.risks(setting, stochastic=0.0)),
-            ),
-        ]
+        yield kit.rival(
+            "the risk of a constant step with the same sum",
+            "along the flow that is the time that has passed",
+            risk=(dims, of_sums),
+        )
+        yield kit.rival(
+            "the recursion without η²λ²/B",
+            "the covariance of inputs decides",
+            risk=(dims, self.risks(setting, fourth=0.0)),
+        )
+        yield kit.rival(
+            "the risk of full gradients",
+            "batches are right in the mean",
+            risk=(dims, self.risks(setting, stochastic=0.0)),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "signs",
-                "their fourth moments are others",
-                label="inputs that are signs, of the same covariance",
-                risk=seen.signs,
-            ),
-            kit.control(
-                "backwards",
-                "what was learned early is forgotten by noise that comes late",
-                label="the same step sizes in reverse",
-                risk=seen.backwards,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "inputs that are signs, of the same covariance",
+            "their fourth moments are others",
+            id="signs",
+            risk=seen.signs,
+        )
+        yield kit.control(
+            "the same step sizes in reverse",
+            "what was learned early is forgotten by noise that comes late",
+            risk=seen.backwards,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         steps = np.arange(self.steps)
         shades = np.linspace(0, 1, len(SCHEDULES))
         curves = [
@@ -227,14 +209,12 @@ class ScheduleLaw(kit.Claim[Setting]):
             for i, (name, shade) in enumerate(zip(SCHEDULES, shades, strict=True))
         ]
         paths = [kit.predicted_curve(self.marks, row) for row in law.risk.values]
-        return (
-            kit.panel("Five schedules", "step", "η", *curves),
-            kit.panel(
-                "Where they end: cosine, linear and half have the same sum",
-                "step",
-                "risk less that of the truth",
-                *ends,
-                *paths,
-                log="y",
-            ),
+        yield kit.panel("Five schedules", "step", "η", *curves)
+        yield kit.panel(
+            "Where they end: cosine, linear and half have the same sum",
+            "step",
+            "risk less that of the truth",
+            *ends,
+            *paths,
+            log="y",
         )

@@ -1,10 +1,8 @@
 """One point of the diagram of schedule-law: two schedules of one sum, at one largest step and one noise."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import jax
 import numpy as np
 from scipy.optimize import minimize_scalar
 
@@ -44,19 +42,19 @@ class ScheduleLawPoint(kit.Point):
         """Return what is to be learned."""
         return theory.power_laws(self.dimension, self.a, self.b, self.noise, self.batch)
 
-    def hypotheses(self, setting: Any) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         trace = float(self.problem().variances.sum())
         size = self.lr * trace / 2 / self.batch
-        return [kit.assume("η Σλ/(2B)", size, "<=", 0.5, "lower --lr")]
+        yield kit.assume("η Σλ/(2B)", size, "<=", 0.5, "lower --lr")
 
-    def predict(self, setting: Any) -> kit.Prediction:
+    def predict(self, setting):
         problem = self.problem()
         cosine, level = (
             theory.mean_risk(problem, row)[-1] for row in two_schedules(self.lr, self.steps)
         )
         return kit.Prediction(cosine=cosine, level=level)
 
-    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         problem = self.problem()
 
         def run(rng: np.random.Generator, lr: float) -> dict[str, kit.Values]:
@@ -71,7 +69,7 @@ class ScheduleLawPoint(kit.Point):
         shapes = {"cosine": (self.seeds,), "level": (self.seeds,)}
         return run_in_numpy(run, shapes, key, self.lr)
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
+    def judge(self, predicted, observed):
         names = {"cosine": "risk after a cosine", "level": "risk after a level step of its sum"}
         return [
             equal(

@@ -5,8 +5,6 @@ One fit with d weights and T examples errs by σ²d/(T − d − 1). Where all l
 (2α² − 2α + 1)/(2α − α²), which is least at the golden ratio, 0.618, for α and for the error.
 """
 
-from collections.abc import Mapping
-
 import numpy as np
 import xarray
 
@@ -81,7 +79,7 @@ class SyntheticData(kit.Claim[None]):
     out_of_scope = {"dimension": 30, "examples": 33}
     point = SyntheticDataPoint
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {"round": tuple(range(1, self.rounds + 1)), "alpha": self.shares}
 
     def check_fields(self) -> None:
@@ -90,21 +88,19 @@ class SyntheticData(kit.Claim[None]):
                 f"shares need four values for a cubic, got {self.shares}; try --shares 0.4 0.5 0.6 0.8"
             )
 
-    def setting(self, key: kit.Key) -> None:
+    def setting(self, key):
         return None
 
-    def hypotheses(self, setting: None) -> list[kit.Hypothesis]:
-        return [
-            kit.assume(
-                "T − d",
-                self.examples - self.dimension,
-                ">=",
-                8,
-                "errors need a finite spread: raise --examples",
-            ),
-        ]
+    def hypotheses(self, setting):
+        yield kit.assume(
+            "T − d",
+            self.examples - self.dimension,
+            ">=",
+            8,
+            "errors need a finite spread: raise --examples",
+        )
 
-    def predict(self, setting: None) -> kit.Prediction:
+    def predict(self, setting):
         fit = self.dimension / (self.examples - self.dimension - 1)
         shares = np.array(self.shares)
         return kit.law(
@@ -115,7 +111,7 @@ class SyntheticData(kit.Claim[None]):
             digits=("round", theory.replaced(self.rounds)),
         )
 
-    def observe(self, setting: None, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         gaussian = experiment.gaussian(rng)
         of_digits = experiment.of_digits(rng, self.dimension)
@@ -142,7 +138,7 @@ class SyntheticData(kit.Claim[None]):
             ),
         )
 
-    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+    def derive(self, law, seen):
         """Return errors on digits over those of the first round, and the best share of each group of runs."""
         shares = np.array(self.shares)
         best = [theory.best_share(shares, errors) for errors in seen.mixed.values]
@@ -151,167 +147,135 @@ class SyntheticData(kit.Claim[None]):
             "best": xarray.DataArray(best, dims="seed"),
         }
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "replaced",
-                law.replaced,
-                seen.replaced,
-                0.08,  # the interval takes 3 to 5 %
-                label="error where labels are replaced",
-            ),
-            kit.follows(
-                "digits",
-                law.digits,
-                seen.digits,
-                0.09,  # the interval of the first round comes to that of the others
-                label="the same on digits, over that of the first round",
-            ),
-            kit.follows(
-                "kept",
-                law.kept,
-                seen.kept,
-                0.08,  # the interval takes 3 to 4 %
-                label="error where all are kept",
-            ),
-            kit.follows(
-                "mixed",
-                law.mixed,
-                seen.mixed,
-                0.08,  # the interval takes 3 to 4 %
-                label="error with a share of true labels",
-            ),
-            kit.follows(
-                "best",
-                law.best,
-                seen.best,
-                0.04,  # the cubic takes 0.001, the interval 0.02
-                absolute=True,
-                label="share at which the error is least",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "replaced",
+            law.replaced,
+            seen.replaced,
+            0.08,  # the interval takes 3 to 5 %
+            label="error where labels are replaced",
+        )
+        yield kit.follows(
+            "digits",
+            law.digits,
+            seen.digits,
+            0.09,  # the interval of the first round comes to that of the others
+            label="the same on digits, over that of the first round",
+        )
+        yield kit.follows(
+            "kept",
+            law.kept,
+            seen.kept,
+            0.08,  # the interval takes 3 to 4 %
+            label="error where all are kept",
+        )
+        yield kit.follows(
+            "mixed",
+            law.mixed,
+            seen.mixed,
+            0.08,  # the interval takes 3 to 4 %
+            label="error with a share of true labels",
+        )
+        yield kit.follows(
+            "best",
+            law.best,
+            seen.best,
+            0.04,  # the cubic takes 0.001, the interval 0.02
+            absolute=True,
+            label="share at which the error is least",
+        )
 
-    def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         n = law["round"]
         fit = law.replaced / n
         harmonic = (1 / n).cumsum("round")
         alpha = law.alpha
         first = float(law.replaced[0])
-        return [
-            kit.rival(
-                "random_walk",
-                "errors of rounds are independent, and their distance grows like the root",
-                label="√n times as much",
-                replaced=fit * n**0.5,
-                digits=n**0.5,
-            ),
-            kit.rival(
-                "compounds",
-                "each round has the last one's errors and adds as many",
-                label="twice as much each round",
-                replaced=fit * 2.0 ** (n - 1),
-                digits=2.0 ** (n - 1),
-            ),
-            kit.rival(
-                "bound",
-                "the paper's bound is its value",
-                label="π²/6 from the second round on",
-                kept=fit * xarray.where(n > 1, BOUND, 1.0),
-            ),
-            kit.rival(
-                "harmonic",
-                "the k-th round is one of k",
-                label="Σ 1/k",
-                kept=fit * harmonic,
-            ),
-            kit.rival(
-                "truth_alone",
-                "a model's own labels hold nothing that it does not know",
-                label="least error with true labels alone",
-                mixed=first * (1 + (1 - alpha)),
-                best=1.0,
-            ),
-            kit.rival(
-                "half",
-                "both fits see as many labels",
-                label="best at one half",
-                best=0.5,
-            ),
-            kit.rival(
-                "as_true",
-                "labels of a good model are as good as true ones",
-                label="α² + (1 − α)²",
-                mixed=first * (alpha**2 + (1 - alpha) ** 2),
-            ),
-        ]
+        yield kit.rival(
+            "√n times as much",
+            "errors of rounds are independent, and their distance grows like the root",
+            replaced=fit * n**0.5,
+            digits=n**0.5,
+        )
+        yield kit.rival(
+            "twice as much each round",
+            "each round has the last one's errors and adds as many",
+            replaced=fit * 2.0 ** (n - 1),
+            digits=2.0 ** (n - 1),
+        )
+        yield kit.rival(
+            "π²/6 from the second round on",
+            "the paper's bound is its value",
+            id="bound",
+            kept=fit * xarray.where(n > 1, BOUND, 1.0),
+        )
+        yield kit.rival("Σ 1/k", "the k-th round is one of k", kept=fit * harmonic)
+        yield kit.rival(
+            "least error with true labels alone",
+            "a model's own labels hold nothing that it does not know",
+            mixed=first * (1 + (1 - alpha)),
+            best=1.0,
+        )
+        yield kit.rival("best at one half", "both fits see as many labels", id="half", best=0.5)
+        yield kit.rival(
+            "α² + (1 − α)²",
+            "labels of a good model are as good as true ones",
+            mixed=first * (alpha**2 + (1 - alpha) ** 2),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "kept",
-                "the first labels are true, and stay",
-                label="all data kept in the place of replaced",
-                replaced=seen.kept,
-                on_digits=seen.digits_kept,
-            ),
-            kit.control(
-                "refreshed",
-                "then no label is as it was",
-                label="old inputs with new labels of the last model",
-                kept=seen.refreshed,
-            ),
-            kit.control(
-                "stale",
-                "the same true labels in each round leave their error",
-                label="true labels of the first round alone",
-                mixed=seen.stale,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "all data kept in the place of replaced",
+            "the first labels are true, and stay",
+            id="kept",
+            replaced=seen.kept,
+            on_digits=seen.digits_kept,
+        )
+        yield kit.control(
+            "old inputs with new labels of the last model",
+            "then no label is as it was",
+            kept=seen.refreshed,
+        )
+        yield kit.control(
+            "true labels of the first round alone",
+            "the same true labels in each round leave their error",
+            mixed=seen.stale,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         first = float(law.replaced[0])
         rounds = np.arange(1, self.rounds + 1)
         wrong = {"bound π²/6": rivals["bound"].kept / first} if rivals else {}
         shares = np.linspace(0.3, 1.0, 60)
-        return (
-            kit.curves(
-                "Refitted to its own labels, a model errs n times as much",
-                law.replaced / first,
-                seen.replaced / first,
-                over="round",
-                x="round n",
-                y="error / error of one fit",
-                more=(
-                    kit.observed_curve(
-                        rounds,
-                        seen.digits.mean("seed").values,
-                        "digits",
-                        kind="points",
-                        shade=0.7,
-                    ),
-                ),
-                ylim=(0, None),
-            ),
-            kit.curves(
-                "With all data kept it hardly errs more",
-                law.kept / first,
-                seen.kept / first,
-                over="round",
-                x="round n",
-                y="error / error of one fit",
-                rivals=wrong,
-                ylim=(0, 2),
-            ),
-            kit.panel(
-                "A share of true labels: best at the golden ratio",
-                "share α of true labels",
-                "error / error of one fit",
+        yield kit.curves(
+            "Refitted to its own labels, a model errs n times as much",
+            law.replaced / first,
+            seen.replaced / first,
+            over="round",
+            x="round n",
+            y="error / error of one fit",
+            more=(
                 kit.observed_curve(
-                    self.shares, seen.mixed.mean("seed").values / first, kind="points"
+                    rounds, seen.digits.mean("seed").values, "digits", kind="points", shade=0.7
                 ),
-                kit.predicted_curve(shares, theory.mixed(shares, self.rounds), "theory"),
-                kit.context_curve((theory.GOLDEN, theory.GOLDEN), (0.5, 1.0), "0.618"),
             ),
+            ylim=(0, None),
+        )
+        yield kit.curves(
+            "With all data kept it hardly errs more",
+            law.kept / first,
+            seen.kept / first,
+            over="round",
+            x="round n",
+            y="error / error of one fit",
+            rivals=wrong,
+            ylim=(0, 2),
+        )
+        yield kit.panel(
+            "A share of true labels: best at the golden ratio",
+            "share α of true labels",
+            "error / error of one fit",
+            kit.observed_curve(self.shares, seen.mixed.mean("seed").values / first, kind="points"),
+            kit.predicted_curve(shares, theory.mixed(shares, self.rounds), "theory"),
+            kit.context_curve((theory.GOLDEN, theory.GOLDEN), (0.5, 1.0), "0.618"),
         )

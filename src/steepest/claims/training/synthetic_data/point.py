@@ -1,10 +1,7 @@
 """One point of the diagram of synthetic-data: one number of rounds, and one number of examples."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-import jax
 import numpy as np
 
 from steepest import kit
@@ -37,11 +34,11 @@ class SyntheticDataPoint(kit.Point):
         "With fewer than 18 examples errors have no finite spread, and points are out of range.",
     )
 
-    def hypotheses(self, setting: Any) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         spare = self.examples - self.dimension
-        return [kit.assume("T − d", spare, ">=", 8, "raise --examples")]
+        yield kit.assume("T − d", spare, ">=", 8, "raise --examples")
 
-    def predict(self, setting: Any) -> kit.Prediction:
+    def predict(self, setting):
         rounds = int(self.rounds)
         return kit.Prediction(
             fit=self.dimension / (self.examples - self.dimension - 1),
@@ -50,7 +47,7 @@ class SyntheticDataPoint(kit.Point):
             mixed=theory.mixed(np.array([SHARE]), rounds)[0],
         )
 
-    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         def run(rng: np.random.Generator, rounds: int) -> dict[str, kit.Values]:
             inputs = experiment.gaussian(rng)
             sizes = Sizes(self.seeds * self.runs, self.examples, self.dimension, rounds)
@@ -67,7 +64,7 @@ class SyntheticDataPoint(kit.Point):
         shapes = {name: (self.seeds,) for name in ("replaced", "kept", "mixed")}
         return run_in_numpy(run, shapes, key, self.rounds)
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
+    def judge(self, predicted, observed):
         labels = {
             "replaced": "error where labels are replaced, over one fit's",
             "kept": "error where all are kept, over one fit's",

@@ -5,8 +5,6 @@ where batches are noise, and η where they agree. c is 0.85 to 0.87 for five ste
 noise, m × n, and one for an exactly orthogonal update.
 """
 
-from collections.abc import Mapping
-
 import jax
 import numpy as np
 import xarray
@@ -15,12 +13,7 @@ from steepest import kit
 from steepest.claims.training.update_size import experiment
 from steepest.claims.training.update_size.experiment import Setting
 from steepest.claims.training.update_size.point import UpdateSizePoint
-from steepest.optimizers import (
-    Muon,
-    gaussian_moments,
-    spread_of_second_moment,
-    update_size_of_adam,
-)
+from steepest.optimizers import Muon, gaussian_moments, spread_of_second_moment, update_size_of_adam
 
 FOLKLORE = 0.2  # by which Muon's update is multiplied to match Adam's
 
@@ -153,7 +146,7 @@ class UpdateSize(kit.Claim[Setting]):
         """Return the first and the last step that counts."""
         return self.steps // 2 + 1, self.steps
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {
             "beta1": self.beta1,
             "beta2": self.beta2,
@@ -169,28 +162,26 @@ class UpdateSize(kit.Claim[Setting]):
                 f"{self.large}; try --small {min(self.large)}"
             )
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         return experiment.draw(key, self.images, self.width, self.seeds)
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
-        return [
-            kit.assume(
-                "memory of m, 1/(1 − β₁), over half of the steps",
-                2 / (1 - max(self.beta1)) / self.steps,
-                "<=",
-                0.1,
-                "m must have forgotten its start: raise --steps",
-            ),
-            kit.assume(
-                "spread of v on noise",
-                float(spread_of_second_moment(min(self.beta2), self.steps)),
-                "<=",
-                0.06,
-                "the law is to first order in 1 − β₂: raise --beta2",
-            ),
-        ]
+    def hypotheses(self, setting):
+        yield kit.assume(
+            "memory of m, 1/(1 − β₁), over half of the steps",
+            2 / (1 - max(self.beta1)) / self.steps,
+            "<=",
+            0.1,
+            "m must have forgotten its start: raise --steps",
+        )
+        yield kit.assume(
+            "spread of v on noise",
+            float(spread_of_second_moment(min(self.beta2), self.steps)),
+            "<=",
+            0.06,
+            "the law is to first order in 1 − β₂: raise --beta2",
+        )
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         on_digits = [self.on_digits(setting, batch) for batch in self.batches]
         return kit.law(
             adam=("beta1 beta2 s", self.on_noise()),
@@ -221,7 +212,7 @@ class UpdateSize(kit.Claim[Setting]):
             for moments in setting.moments
         ]
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         of_noise, of_batches, of_matrices = kit.keys(key, 3)
         noise = self.adam_on_noise(of_noise)
         digits, all_images = self.adam_on_digits(setting, of_batches)
@@ -293,150 +284,136 @@ class UpdateSize(kit.Claim[Setting]):
             lean.append(experiment.muon(columns @ full[:, :, :rank]))
         return np.stack(noise, -1), np.stack(lean, -1)
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "adam",
-                law.adam,
-                seen.adam,
-                0.01,  # the interval takes 0.4 %, the second order in 1 − β₂ as much at β₂ = 0.95
-                label="on noise: size of Adam's update over η",
-            ),
-            kit.follows(
-                "digits",
-                law.digits,
-                seen.digits,
-                0.04,  # where v varies by a tenth the second order in that takes 1 %, the interval another
-                over="batch",
-                label="on digits: size of Adam's update over η",
-            ),
-            kit.follows(
-                "muon",
-                law.muon,
-                seen.muon,
-                0.01,  # of finite matrices the spectrum is off by 1/m²
-                label="size of Muon's update over η",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "adam",
+            law.adam,
+            seen.adam,
+            0.01,  # the interval takes 0.4 %, the second order in 1 − β₂ as much at β₂ = 0.95
+            label="on noise: size of Adam's update over η",
+        )
+        yield kit.follows(
+            "digits",
+            law.digits,
+            seen.digits,
+            0.04,  # where v varies by a tenth the second order in that takes 1 %, the interval another
+            over="batch",
+            label="on digits: size of Adam's update over η",
+        )
+        yield kit.follows(
+            "muon",
+            law.muon,
+            seen.muon,
+            0.01,  # of finite matrices the spectrum is off by 1/m²
+            label="size of Muon's update over η",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         ones = lambda array: xarray.ones_like(array)
         beta1 = law.adam.beta1
         rho = lambda beta: (1 - beta) / (1 + beta)
         square = law.adam.s**2
-        return [
-            kit.rival(
-                "signs",
-                "its first step is the sign of the gradient",
-                label="each weight moves by η",
-                adam=ones(law.adam),
-                digits=ones(law.digits),
-            ),
-            kit.rival(
-                "one_gradient",
-                "a new gradient has this weight in m",
-                label="(1 − β₁)η on noise",
-                adam=(1 - beta1) * ones(law.adam),
-            ),
-            kit.rival(
-                "root",
-                "the geometric sum of squares is forgotten",
-                label="√(1 − β₁) for √ρ",
-                adam=np.sqrt((square + 1 - beta1) / (1 + square)) * ones(law.adam),
-            ),
-            kit.rival(
-                "noise_alone",
-                "batches are mostly noise",
-                label="√ρ η at every s",
-                adam=np.sqrt(rho(beta1)) * ones(law.adam),
-                digits=rho(self.betas[0]) ** 0.5 * ones(law.digits),
-            ),
-            kit.rival(
-                "folklore",
-                "it is what Muon's update is multiplied by",
-                label="0.2 η",
-                adam=FOLKLORE * ones(law.adam),
-                digits=FOLKLORE * ones(law.digits),
-            ),
-            kit.rival(
-                "steady_v",
-                "v is a mean over many steps",
-                label="v does not vary",
-                adam=np.sqrt((square + rho(beta1)) / (1 + square)) * ones(law.adam),
-            ),
-            kit.rival(
-                "orthogonal",
-                "it is called orthogonalization",
-                label="Muon's singular values are all one",
-                muon=law.n**-0.5,
-            ),
-            kit.rival(
-                "smaller_side",
-                "an orthogonal m × n matrix has m singular values",
-                label="c η/√min(m, n)",
-                muon=law.muon * np.sqrt(law.n / self.small),
-            ),
-        ]
+        yield kit.rival(
+            "each weight moves by η",
+            "its first step is the sign of the gradient",
+            id="signs",
+            adam=ones(law.adam),
+            digits=ones(law.digits),
+        )
+        yield kit.rival(
+            "(1 − β₁)η on noise",
+            "a new gradient has this weight in m",
+            adam=(1 - beta1) * ones(law.adam),
+        )
+        yield kit.rival(
+            "√(1 − β₁) for √ρ",
+            "the geometric sum of squares is forgotten",
+            adam=np.sqrt((square + 1 - beta1) / (1 + square)) * ones(law.adam),
+        )
+        yield kit.rival(
+            "√ρ η at every s",
+            "batches are mostly noise",
+            id="noise_alone",
+            adam=np.sqrt(rho(beta1)) * ones(law.adam),
+            digits=rho(self.betas[0]) ** 0.5 * ones(law.digits),
+        )
+        yield kit.rival(
+            "0.2 η",
+            "it is what Muon's update is multiplied by",
+            id="folklore",
+            adam=FOLKLORE * ones(law.adam),
+            digits=FOLKLORE * ones(law.digits),
+        )
+        yield kit.rival(
+            "v does not vary",
+            "v is a mean over many steps",
+            adam=np.sqrt((square + rho(beta1)) / (1 + square)) * ones(law.adam),
+        )
+        yield kit.rival(
+            "Muon's singular values are all one",
+            "it is called orthogonalization",
+            id="orthogonal",
+            muon=law.n**-0.5,
+        )
+        yield kit.rival(
+            "c η/√min(m, n)",
+            "an orthogonal m × n matrix has m singular values",
+            muon=law.muon * np.sqrt(law.n / self.small),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "repeated",
-                "successive gradients are independent",
-                label=f"each gradient {experiment.REPEATED} times in a row",
-                adam=seen.repeated,
-            ),
-            kit.control(
-                "whole",
-                "all images at once have no noise",
-                label="all images in every step",
-                digits=seen.whole.broadcast_like(seen.digits),
-            ),
-            kit.control(
-                "lean",
-                "the gradient has directions in which it is zero",
-                label=f"matrices of rank {max(1, self.small // 6)}",
-                muon=seen.lean,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            f"each gradient {experiment.REPEATED} times in a row",
+            "successive gradients are independent",
+            id="repeated",
+            adam=seen.repeated,
+        )
+        yield kit.control(
+            "all images in every step",
+            "all images at once have no noise",
+            id="whole",
+            digits=seen.whole.broadcast_like(seen.digits),
+        )
+        yield kit.control(
+            f"matrices of rank {max(1, self.small // 6)}",
+            "the gradient has directions in which it is zero",
+            id="lean",
+            muon=seen.lean,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         rule = {"0.2": rivals["folklore"].adam.isel(beta1=0, beta2=-1, drop=True)} if rivals else {}
         n = np.array(self.large, float)
-        return (
-            kit.curves(
-                "The more batches agree, the larger the update",
-                law.adam.isel(beta2=-1, drop=True),
-                seen.adam.isel(beta2=-1, drop=True),
-                over="s",
-                by="beta1",
-                x="s, mean of the gradient over its deviation",
-                y="size of Adam's update / η",
-                name="β₁ = {}",
-                rivals=rule,
-                ylim=(0, 1.05),
-            ),
-            kit.curves(
-                "Digits: larger batches agree more",
-                law.digits.mean("seed"),
-                seen.digits,
-                over="batch",
-                x="examples of a batch",
-                y="size of Adam's update / η",
-                log="x",
-                ylim=(0, 1.05),
-            ),
-            kit.curves(
-                "Muon's update is not quite orthogonal",
-                law.muon * np.sqrt(law.n),
-                seen.muon * np.sqrt(seen.n),
-                over="n",
-                x="columns n",
-                y="√max(m, n) times its size",
-                more=(kit.rival_curve(n, np.ones_like(n), "orthogonal"),),
-                log="x",
-                ylim=(0, 1.1),
-            ),
+        yield kit.curves(
+            "The more batches agree, the larger the update",
+            law.adam.isel(beta2=-1, drop=True),
+            seen.adam.isel(beta2=-1, drop=True),
+            over="s",
+            by="beta1",
+            x="s, mean of the gradient over its deviation",
+            y="size of Adam's update / η",
+            name="β₁ = {}",
+            rivals=rule,
+            ylim=(0, 1.05),
+        )
+        yield kit.curves(
+            "Digits: larger batches agree more",
+            law.digits.mean("seed"),
+            seen.digits,
+            over="batch",
+            x="examples of a batch",
+            y="size of Adam's update / η",
+            log="x",
+            ylim=(0, 1.05),
+        )
+        yield kit.curves(
+            "Muon's update is not quite orthogonal",
+            law.muon * np.sqrt(law.n),
+            seen.muon * np.sqrt(seen.n),
+            over="n",
+            x="columns n",
+            y="√max(m, n) times its size",
+            more=(kit.rival_curve(n, np.ones_like(n), "orthogonal"),),
+            log="x",
+            ylim=(0, 1.1),
         )

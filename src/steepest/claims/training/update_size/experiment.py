@@ -74,11 +74,7 @@ def told(moments: Moments, batch: int, beta2: float, step: int) -> Values:
 
 
 def on_noise(
-    key: kit.Key,
-    lanes: Sequence[Values],
-    weights: int,
-    steps: int,
-    repeated: int,
+    key: kit.Key, lanes: Sequence[Values], weights: int, steps: int, repeated: int
 ) -> jax.Array:
     """Return the root mean square of Adam's updates over the last half of steps, for each lane.
 

@@ -44,10 +44,7 @@ class SizeOnSubject(OnSubject, UpdateSize):
     )
     headline = ("digits",)
     settable = ("images", "batches", "steps", "seeds")
-    left_out = {
-        "adam": "it is of Gaussian gradients",
-        "muon": "it is of Gaussian matrices",
-    }
+    left_out = {"adam": "it is of Gaussian gradients", "muon": "it is of Gaussian matrices"}
     notes = (
         "Your weights stay where they are, so that gradients keep their size; in a training that is short or whose "
         "gradients shrink, updates are smaller. `steepest measure` reads the size of your last one.",
@@ -57,10 +54,10 @@ class SizeOnSubject(OnSubject, UpdateSize):
     )
 
     plainly = {
-        "digits": Plainly("the root mean square of Adam's update, in units of the step size"),
+        "digits": Plainly("the root mean square of Adam's update, in units of the step size")
     }
 
-    def setting(self, key: kit.Key) -> Networks:
+    def setting(self, key):
         return self.build_all(most=self.images)
 
     def prepare(self, networks: Networks, key: kit.Key) -> Networks:
@@ -70,25 +67,23 @@ class SizeOnSubject(OnSubject, UpdateSize):
         facts = {"given": Given((float(beta1), float(beta2)), moments)}
         return Networks(networks.built, networks.subjects, facts)
 
-    def hypotheses(self, setting: Networks) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         given = setting.facts["given"]
         told = [self.told(given, place, batch).mean() for place, batch in self.lanes(given)]
-        return [
-            kit.assume(
-                "smallest share of your weights whose second moments vary little",
-                min(told),
-                ">=",
-                LEAST,
-                "most weights have no gradient in most batches: choose larger --batches",
-            ),
-            kit.assume(
-                "memory of m, 1/(1 − β₁), over half of the steps",
-                2 / (1 - given.betas[0]) / self.steps,
-                "<=",
-                0.1,
-                "m must have forgotten its start: raise --steps",
-            ),
-        ]
+        yield kit.assume(
+            "smallest share of your weights whose second moments vary little",
+            min(told),
+            ">=",
+            LEAST,
+            "most weights have no gradient in most batches: choose larger --batches",
+        )
+        yield kit.assume(
+            "memory of m, 1/(1 − β₁), over half of the steps",
+            2 / (1 - given.betas[0]) / self.steps,
+            "<=",
+            0.1,
+            "m must have forgotten its start: raise --steps",
+        )
 
     def lanes(self, given: Given) -> list[tuple[int, int]]:
         """Return place of the network and size of the batch of each run of Adam."""
@@ -105,10 +100,10 @@ class SizeOnSubject(OnSubject, UpdateSize):
         batches = count * (2 * examples + len(self.batches) * self.steps)
         return Cost(batches=batches, batch=max(self.batches))
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {"batch": self.batches}
 
-    def predict(self, setting: Networks) -> kit.Prediction:
+    def predict(self, setting):
         given = setting.facts["given"]
         sizes = [self.size(given, place, batch) for place, batch in self.lanes(given)]
         by_network = np.reshape(sizes, (len(given.moments), len(self.batches)))
@@ -121,7 +116,7 @@ class SizeOnSubject(OnSubject, UpdateSize):
         sizes = update_size_of_adam(moments, *given.betas, self.late)
         return float(np.sqrt((sizes**2).mean()))
 
-    def observe(self, setting: Networks, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         given = setting.facts["given"]
         rng = kit.numpy_generator(key)
         sizes = [
@@ -163,60 +158,50 @@ class SizeOnSubject(OnSubject, UpdateSize):
                 squares += float(((first / (1 - beta1**step) / root) ** 2).mean())
         return float(np.sqrt(squares / (steps - steps // 2)))
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "digits",
-                law.digits,
-                seen.digits,
-                0.06,  # the claim's 4 % and as much noise as half of a few hundred steps leave
-                over="batch",
-                label="on your batches: size of Adam's update over η",
-            )
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "digits",
+            law.digits,
+            seen.digits,
+            0.06,  # the claim's 4 % and as much noise as half of a few hundred steps leave
+            over="batch",
+            label="on your batches: size of Adam's update over η",
+        )
 
-    def rivals(self, setting: Networks, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         beta1 = setting.facts["given"].betas[0]
         ones = xarray.ones_like(law.digits)
-        return [
-            kit.rival(
-                "signs",
-                "its first step is the sign of the gradient",
-                label="each weight moves by η",
-                digits=ones,
-            ),
-            kit.rival(
-                "noise_alone",
-                "batches are mostly noise",
-                label="√ρ η at every s",
-                digits=((1 - beta1) / (1 + beta1)) ** 0.5 * ones,
-            ),
-        ]
+        yield kit.rival(
+            "each weight moves by η",
+            "its first step is the sign of the gradient",
+            id="signs",
+            digits=ones,
+        )
+        yield kit.rival(
+            "√ρ η at every s",
+            "batches are mostly noise",
+            id="noise_alone",
+            digits=((1 - beta1) / (1 + beta1)) ** 0.5 * ones,
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "whole",
-                "all examples at once have no noise",
-                label="all of your examples in every step",
-                digits=seen.whole.broadcast_like(seen.digits),
-            )
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "all of your examples in every step",
+            "all examples at once have no noise",
+            id="whole",
+            digits=seen.whole.broadcast_like(seen.digits),
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: object
-    ) -> tuple[kit.Panel, ...]:
-        return (
-            kit.curves(
-                "Your batches: size of Adam's update",
-                law.digits.mean("seed"),
-                seen.digits,
-                over="batch",
-                x="examples of a batch",
-                y="size of Adam's update / η",
-                log="x",
-                ylim=(0, 1.05),
-            ),
+    def figure(self, law, seen, rivals):
+        yield kit.curves(
+            "Your batches: size of Adam's update",
+            law.digits.mean("seed"),
+            seen.digits,
+            over="batch",
+            x="examples of a batch",
+            y="size of Adam's update / η",
+            log="x",
+            ylim=(0, 1.05),
         )
 
 

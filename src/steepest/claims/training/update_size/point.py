@@ -1,6 +1,5 @@
 """One point of the diagram of update-size: Adam on noise at one s and one β₂."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import jax
@@ -9,12 +8,7 @@ import jax.numpy as jnp
 from steepest import kit
 from steepest.claims.training.update_size import experiment
 from steepest.kit.points import Arrays, equal
-from steepest.optimizers import (
-    Adam,
-    gaussian_moments,
-    spread_of_second_moment,
-    update_size_of_adam,
-)
+from steepest.optimizers import Adam, gaussian_moments, spread_of_second_moment, update_size_of_adam
 
 
 @dataclass(frozen=True)
@@ -44,22 +38,20 @@ class UpdateSizePoint(kit.Point):
         """Return the first and the last step that counts."""
         return self.steps // 2 + 1, self.steps
 
-    def hypotheses(self, setting: None) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         memory = 2 / (1 - self.beta1) / self.steps
         spread = float(spread_of_second_moment(self.beta2, self.steps))
-        return [
-            kit.assume("memory of m, 1/(1 − β₁), over half of the steps", memory, "<=", 0.1),
-            kit.assume("spread of v on noise", spread, "<=", 0.06, "raise --beta2"),
-        ]
+        yield kit.assume("memory of m, 1/(1 − β₁), over half of the steps", memory, "<=", 0.1)
+        yield kit.assume("spread of v on noise", spread, "<=", 0.06, "raise --beta2")
 
-    def predict(self, setting: None) -> kit.Prediction:
+    def predict(self, setting):
         moments = gaussian_moments(self.agreement)
         return kit.Prediction(
             adam=update_size_of_adam(moments, self.beta1, self.beta2, self.late),
             limit=Adam(self.beta1).update_size(self.agreement),
         )
 
-    def observe(self, setting: None, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         lanes = [jnp.reshape(jnp.asarray(value, float), 1) for value in self.lane]
 
         def of_stream(key: jax.Array) -> jax.Array:
@@ -72,16 +64,14 @@ class UpdateSizePoint(kit.Point):
         """Return β₁, β₂ and the mean of the gradients."""
         return self.beta1, self.beta2, self.agreement
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
-        return [
-            equal(
-                "adam",
-                predicted["adam"],
-                observed["adam"],
-                0.01,  # the interval takes half of it, the second order in 1 − β₂ as much at β₂ = 0.95
-                label="size of Adam's update over η",
-            )
-        ]
+    def judge(self, predicted, observed):
+        yield equal(
+            "adam",
+            predicted["adam"],
+            observed["adam"],
+            0.01,  # the interval takes half of it, the second order in 1 − β₂ as much at β₂ = 0.95
+            label="size of Adam's update over η",
+        )
 
     def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         return {"limit": float(observed["adam"].mean() / predicted["limit"])}

@@ -5,11 +5,9 @@ of a hidden weight has the sign of its neuron's weight in the read-out: all push
 networks must fall faster than the 1/N of folklore. In narrow ones inputs hide this, and the sum grows nearly like N.
 """
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-import xarray
 
 from steepest import kit
 from steepest.claims.training.width_transfer import experiment, theory
@@ -51,10 +49,7 @@ class WidthTransfer(kit.Claim[Setting]):
     seeds: kit.Seeds = kit.param(12, "groups of networks")
 
     kind = "limit"
-    says = {
-        "by η(aN^{3/2} + bN + c√N)": ("standard", "parts"),
-        "by the same in µP at any N": "mup",
-    }
+    says = {"by η(aN^{3/2} + bN + c√N)": ("standard", "parts"), "by the same in µP at any N": "mup"}
     statement = (
         r"\tfrac1B\textstyle\sum_by_b\,\Delta f(x_b)=\eta\lVert g\rVert_1=\eta\bigl(aN^{3/2}+bN+c\sqrt N\bigr),\qquad "
         r"\text{and}\quad\eta\bigl(aN_0^{3/2}+bN_0+c\sqrt{N_0}\bigr)\quad\text{under µP with the base width }N_0"
@@ -83,18 +78,16 @@ class WidthTransfer(kit.Claim[Setting]):
             "run at seed 0",
         ),
     )
-    shared = {
-        "claim.WidthTransfer.batch": "it picks the examples of a batch, a given of both",
-    }
+    shared = {"claim.WidthTransfer.batch": "it picks the examples of a batch, a given of both"}
     tiny = {"widths": (16, 32), "batches": (1, 3), "neurons": 64, "seeds": 3}
     full = {"widths": (32, 128, 512, 1024), "neurons": 4096}
     out_of_scope = {"widths": (2, 4), "neurons": 64, "seeds": 3}
     point = WidthTransferPoint
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
+    def axes(self):
         return {"layer": PARTS, "batch": self.batches, "width": self.widths}
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         data = digits(n=max(self.batches), key=key)
         kinds = np.asarray(data.y).argmax(1)
         return Setting(np.asarray(data.x, float), np.where(kinds % 2 == 1, 1.0, -1.0))
@@ -103,18 +96,18 @@ class WidthTransfer(kit.Claim[Setting]):
         """Return the first examples."""
         return Setting(setting.x[:size], setting.y[:size])
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
-        return [
-            kit.assume("smallest width", min(self.widths), ">=", 16, "the law is of wide networks"),
-            kit.assume("relative error of a, b and c", self.error(setting), "<=", 0.015),
-        ]
+    def hypotheses(self, setting):
+        yield kit.assume(
+            "smallest width", min(self.widths), ">=", 16, "the law is of wide networks"
+        )
+        yield kit.assume("relative error of a, b and c", self.error(setting), "<=", 0.015)
 
     def error(self, setting: Setting) -> float:
         """Return the largest standard error of the theory's means over neurons."""
         parts = [theory.parts(*self.batch(setting, size)) for size in self.batches]
         return float(max(of_batch.errors.max() for of_batch in parts))
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         means = [theory.parts(*self.batch(setting, size)).means for size in self.batches]
         powers = np.array([theory.powers(width) for width in self.widths])
         parts = np.einsum("bl,wl->lbw", means, powers)
@@ -125,7 +118,7 @@ class WidthTransfer(kit.Claim[Setting]):
             mup=("batch width", np.outer(at_base, np.ones(len(self.widths)))),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         d = setting.x.shape[1]
         shape = (self.seeds, len(self.batches), len(self.widths))
@@ -152,131 +145,108 @@ class WidthTransfer(kit.Claim[Setting]):
             steps_only=(axes, steps_only),
         )
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "parts",
-                law.parts,
-                seen.parts,
-                0.12,  # of that the interval takes 6 to 8 %, and the next order 2 to 5 % at N = 32
-                label="how far each part's step moves outputs, over η",
-            ),
-            kit.follows(
-                "standard",
-                law.standard,
-                seen.standard,
-                0.12,  # of that the interval takes 6 to 8 %, and the next order 2 to 5 % at N = 32
-                label="how far a step of all parts moves outputs, over η",
-            ),
-            kit.follows(
-                "mup",
-                law.mup,
-                seen.mup,
-                0.12,  # the same
-                label="the same under µP",
-            ),
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "parts",
+            law.parts,
+            seen.parts,
+            0.12,  # of that the interval takes 6 to 8 %, and the next order 2 to 5 % at N = 32
+            label="how far each part's step moves outputs, over η",
+        )
+        yield kit.follows(
+            "standard",
+            law.standard,
+            seen.standard,
+            0.12,  # of that the interval takes 6 to 8 %, and the next order 2 to 5 % at N = 32
+            label="how far a step of all parts moves outputs, over η",
+        )
+        yield kit.follows(
+            "mup",
+            law.mup,
+            seen.mup,
+            0.12,  # the same
+            label="the same under µP",
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         width = law.width
         part = lambda number: law.parts.isel(layer=number, drop=True)
         smallest = lambda array: array.isel(width=0, drop=True)
         narrow = float(width[0])
         hidden_at_base = smallest(part(0)) * (self.base_width / narrow) ** 1.5
-        return [
-            kit.rival(
-                "folklore",
-                "steps must fall like 1/N, so that outputs move alike",
-                label="∝ N",
-                standard=smallest(law.standard) * width / narrow,
-            ),
-            kit.rival(
-                "leading",
-                "the largest power is what counts",
-                label="aN^{3/2} alone",
-                standard=part(0),
-            ),
-            kit.rival(
-                "random_signs",
-                "signs of a hidden layer's steps do not know the read-out",
-                label="bN + c√N",
-                standard=part(1) + part(2),
-            ),
-            kit.rival(
-                "root_mean_square",
-                "a weight of the read-out is as large as its root mean square",
-                label="a without √(2/π)",
-                parts=law.parts.where(law.layer != PARTS[0], law.parts * np.sqrt(np.pi / 2)),
-                standard=law.standard + part(0) * (np.sqrt(np.pi / 2) - 1),
-            ),
-            kit.rival(
-                "read_out_as_usual",
-                "steps ∝ 1/N in hidden layer and read-out are enough",
-                label="µP without a smaller read-out",
-                mup=(part(0) + part(1)) * self.base_width / width + part(2),
-            ),
-            kit.rival(
-                "hidden_as_usual",
-                "a smaller read-out makes up for all",
-                label="µP with the hidden layer's usual step",
-                mup=law.mup + hidden_at_base * (width / self.base_width - 1),
-            ),
-        ]
+        yield kit.rival(
+            "∝ N",
+            "steps must fall like 1/N, so that outputs move alike",
+            id="folklore",
+            standard=smallest(law.standard) * width / narrow,
+        )
+        yield kit.rival("aN^{3/2} alone", "the largest power is what counts", standard=part(0))
+        yield kit.rival(
+            "bN + c√N",
+            "signs of a hidden layer's steps do not know the read-out",
+            standard=part(1) + part(2),
+        )
+        yield kit.rival(
+            "a without √(2/π)",
+            "a weight of the read-out is as large as its root mean square",
+            parts=law.parts.where(law.layer != PARTS[0], law.parts * np.sqrt(np.pi / 2)),
+            standard=law.standard + part(0) * (np.sqrt(np.pi / 2) - 1),
+        )
+        yield kit.rival(
+            "µP without a smaller read-out",
+            "steps ∝ 1/N in hidden layer and read-out are enough",
+            mup=(part(0) + part(1)) * self.base_width / width + part(2),
+        )
+        yield kit.rival(
+            "µP with the hidden layer's usual step",
+            "a smaller read-out makes up for all",
+            mup=law.mup + hidden_at_base * (width / self.base_width - 1),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        return [
-            kit.control(
-                "elsewhere",
-                "each neuron's step has the sign of its weight in the read-out",
-                label="the hidden layer's step at other neurons",
-                parts=seen.parts.where(seen.layer != PARTS[0], seen.hidden_elsewhere),
-                standard=seen.elsewhere,
-            ),
-            kit.control(
-                "steps_only",
-                "a read-out of the usual size sees too much of the hidden layer's step",
-                label="steps of µP with the usual start",
-                mup=seen.steps_only,
-            ),
-        ]
+    def controls(self, seen):
+        yield kit.control(
+            "the hidden layer's step at other neurons",
+            "each neuron's step has the sign of its weight in the read-out",
+            parts=seen.parts.where(seen.layer != PARTS[0], seen.hidden_elsewhere),
+            standard=seen.elsewhere,
+        )
+        yield kit.control(
+            "steps of µP with the usual start",
+            "a read-out of the usual size sees too much of the hidden layer's step",
+            mup=seen.steps_only,
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         last = {"batch": self.batches[-1]}
         of_last = lambda array: array.sel(last, drop=True)
         wrong = {"∝ N": of_last(rivals["folklore"].standard)} if rivals else {}
-        return (
-            kit.curves(
-                f"Each part has a power of its own (B = {self.batches[-1]})",
-                of_last(law.parts),
-                of_last(seen.parts),
-                over="width",
-                by="layer",
-                x="width N",
-                y="change of outputs / η",
-                log="xy",
-            ),
-            kit.curves(
-                "All at once: faster than N in the end; under µP alike",
-                of_last(law.standard),
-                of_last(seen.standard),
-                over="width",
-                x="width N",
-                y="change of outputs / η",
-                rivals=wrong,
-                more=(
-                    kit.predicted_curve(
-                        np.array(self.widths), of_last(law.mup).values, "theory, µP"
-                    ),
-                    kit.observed_curve(
-                        np.array(self.widths),
-                        of_last(seen.mup).mean("seed").values,
-                        "µP",
-                        kind="points",
-                        shade=0.7,
-                    ),
+        yield kit.curves(
+            f"Each part has a power of its own (B = {self.batches[-1]})",
+            of_last(law.parts),
+            of_last(seen.parts),
+            over="width",
+            by="layer",
+            x="width N",
+            y="change of outputs / η",
+            log="xy",
+        )
+        yield kit.curves(
+            "All at once: faster than N in the end; under µP alike",
+            of_last(law.standard),
+            of_last(seen.standard),
+            over="width",
+            x="width N",
+            y="change of outputs / η",
+            rivals=wrong,
+            more=(
+                kit.predicted_curve(np.array(self.widths), of_last(law.mup).values, "theory, µP"),
+                kit.observed_curve(
+                    np.array(self.widths),
+                    of_last(seen.mup).mean("seed").values,
+                    "µP",
+                    kind="points",
+                    shade=0.7,
                 ),
-                log="xy",
             ),
+            log="xy",
         )

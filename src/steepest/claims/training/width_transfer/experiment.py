@@ -108,12 +108,7 @@ class Moves(NamedTuple):
 
 
 def moves(
-    rng: np.random.Generator,
-    network: Weights,
-    x: NDArray,
-    y: NDArray,
-    part: float,
-    base: int,
+    rng: np.random.Generator, network: Weights, x: NDArray, y: NDArray, part: float, base: int
 ) -> Moves:
     """Take first steps of one network on one batch.
 

@@ -1,11 +1,9 @@
 """One point of the diagram of width-transfer: Adam's first step in networks of one width, with one step size."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-import jax
 import numpy as np
 
 from steepest import kit
@@ -43,18 +41,18 @@ class WidthTransferPoint(kit.Point):
         "Networks of less than 16 neurons are out of range.",
     )
 
-    def setting(self, key: kit.Key) -> Examples:
+    def setting(self, key):
         data = digits(n=self.batches, key=key)
         kinds = np.asarray(data.y).argmax(1)
         return Examples(np.asarray(data.x, float), np.where(kinds % 2 == 1, 1.0, -1.0))
 
-    def hypotheses(self, setting: Examples) -> list[kit.Hypothesis]:
-        return [
-            kit.assume("width", self.widths, ">=", 16, "the law is of wide networks"),
-            kit.assume("relative error of a, b and c", parts_of(setting).errors.max(), "<=", 0.015),
-        ]
+    def hypotheses(self, setting):
+        yield kit.assume("width", self.widths, ">=", 16, "the law is of wide networks")
+        yield kit.assume(
+            "relative error of a, b and c", parts_of(setting).errors.max(), "<=", 0.015
+        )
 
-    def predict(self, setting: Examples) -> kit.Prediction:
+    def predict(self, setting):
         means = parts_of(setting).means
         eta = self.part / self.widths**1.5
         eta_mup = self.part / self.base_width**1.5
@@ -63,7 +61,7 @@ class WidthTransferPoint(kit.Point):
             mup=eta_mup * float(means @ theory.powers(self.base_width)),
         )
 
-    def observe(self, setting: Examples, key: kit.Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting, key):
         shapes = {"standard": (self.seeds,), "mup": (self.seeds,)}
         moves = run_in_numpy(self.moves, shapes, key, *setting, self.widths, self.part)
         return {
@@ -84,20 +82,18 @@ class WidthTransferPoint(kit.Point):
                 totals[:, seed] += np.array([moved.standard, moved.mup]) / networks
         return {"standard": totals[0], "mup": totals[1]}
 
-    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
+    def judge(self, predicted, observed):
         margin = 0.12  # the interval takes up to 8 %, and the next order 2 to 5 % at N = 32
-        return [
-            equal(
-                "standard",
-                predicted["standard"],
-                observed["standard"],
-                margin,
-                label="change of outputs",
-            ),
-            equal(
-                "mup", predicted["mup"], observed["mup"], margin, label="change of outputs under µP"
-            ),
-        ]
+        yield equal(
+            "standard",
+            predicted["standard"],
+            observed["standard"],
+            margin,
+            label="change of outputs",
+        )
+        yield equal(
+            "mup", predicted["mup"], observed["mup"], margin, label="change of outputs under µP"
+        )
 
     def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         return {"ratio": float(np.log2(observed["standard"].mean() / predicted["standard"]))}
