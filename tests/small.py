@@ -69,10 +69,10 @@ class Trial(kit.Claim[None]):
 
     def rivals(self, setting, law):
         why = "it <looks> faster"
-        return [kit.rival("faster", why, label="a faster decay", rate=law.rate - self.rivalry)]
+        return [kit.rival("a faster decay", why, id="faster", rate=law.rate - self.rivalry)]
 
     def controls(self, seen):
-        return [kit.control("growth", "nothing decays there", label="what grows", rate=seen.rate + 1)]
+        return [kit.control("what grows", "nothing decays there", id="growth", rate=seen.rate + 1)]
 
     def figure(self, law, seen, rivals):
         steps = np.arange(60)

@@ -83,12 +83,9 @@ Each gradient carries fresh noise of variance σ², so that w ← (1 − η) w �
 obeys v = (1 − η)² v + η²σ².
 """
 
-from collections.abc import Mapping
-
 import jax
 import jax.numpy as jnp
 import numpy as np
-import xarray
 
 from steepest import kit
 
@@ -119,19 +116,19 @@ class NoiseFloor(kit.Claim[None]):
     full = {"seeds": 300}
     out_of_scope = {"lrs": (1.0, 2.5)}
 
-    def axes(self) -> dict[str, tuple[float, ...]]:
+    def axes(self):
         return {"lr": self.lrs}
 
-    def hypotheses(self, setting: None) -> list[kit.Hypothesis]:
-        return [kit.assume("largest η", max(self.lrs), "<", 2, "choose smaller --lrs")]
+    def hypotheses(self, setting):
+        yield kit.assume("largest η", max(self.lrs), "<", 2, "choose smaller --lrs")
 
-    def predict(self, setting: None) -> kit.Prediction:
+    def predict(self, setting):
         lr = np.array(self.lrs)
         return kit.law(floor=("lr", lr * self.noise**2 / (2 - lr)))
 
-    def observe(self, setting: None, key: kit.Key) -> kit.Observation:
-        def descent(noise: jax.Array, lr: jax.Array) -> jax.Array:
-            def step(w: jax.Array, noise: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def observe(self, setting, key):
+        def descent(noise, lr):
+            def step(w, noise):
                 w = w - lr * (w + noise)
                 return w, w**2
 
@@ -142,15 +139,13 @@ class NoiseFloor(kit.Claim[None]):
         lrs = jnp.array(self.lrs)
         return kit.seen(floor=("seed lr", floors(noise, lrs)))
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         label = "mean of w² in the steady state"
-        return [kit.follows("floor", law.floor, seen.floor, 0.05, label=label)]
+        yield kit.follows("floor", law.floor, seen.floor, 0.05, label=label)
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> list[kit.Panel]:
+    def figure(self, law, seen, rivals):
         title = "Noise leaves a floor"
-        return [kit.curves(title, law.floor, seen.floor, over="lr", x="step size", y="mean of w²")]
+        yield kit.curves(title, law.floor, seen.floor, over="lr", x="step size", y="mean of w²")
 '''
 path = Path("noise_floor.py")
 path.write_text(source, "utf-8")
@@ -190,10 +185,10 @@ for check in lie.checks:
 
 # %%
 rival = """
-    def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         diffusion = law.lr * self.noise**2 / 2
         why = "it is right as η → 0"
-        return [kit.rival("diffusion", why, label="ησ²/2, of the diffusion", floor=diffusion)]
+        yield kit.rival("ησ²/2, of the diffusion", why, floor=diffusion)
 
     def figure("""
 with_rival = source.replace("\n    def figure(", rival)
@@ -208,9 +203,9 @@ print(f"{run.verdict}: {run.reason}")
 
 # %%
 control = """
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         why = "the noise of a step is that of the step before"
-        return [kit.control("stale", why, label="each noise used twice", floor=seen.stale)]
+        yield kit.control("each noise used twice", why, floor=seen.stale)
 
     def figure("""
 fresh_alone = """kit.seen(floor=("seed lr", floors(noise, lrs)))"""

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from steepest.catalogue import HERE, Entry
+from steepest.core.page import page_of
 from steepest.core.words import Verdict
 
 PATH = Path(__file__).with_name("record.json")
@@ -23,7 +24,7 @@ SEED = 0
 VERSION = re.compile(r"^    version(?:\s*:[^=\n]+)?\s*=\s*\(?\s*(\d+)", re.MULTILINE)
 """Where a claim's source states its version."""
 IN_HISTORY = re.compile(r"\bVersion\(\s*(\d+)")
-"""Where a claim in the form of ``steepest.kit`` states its versions, of which the last is its own."""
+"""Where a claim of one file states its versions, of which the last is its own."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,8 @@ def recorded(claim: Entry) -> Record | None:
 
 def installed_version(source: Path) -> int:
     """Return the version that a claim's source states; 1 where it states none. Nothing is imported."""
+    if page := page_of(source):
+        return page.version
     text = source.read_text("utf-8")
     if history := IN_HISTORY.findall(text):
         return int(history[-1])

@@ -1,10 +1,10 @@
 """The map of the theory: every claim of the catalogue is on it, and the page has every chapter."""
 
 from steepest import catalogue
-from steepest.site.book import docs_folder, read_theory
+from steepest.site.book import docs_folder, theory_of_catalogue
 from steepest.site.book._theory_drawing import LETTERS, drawn, wrapped
 
-MAP = read_theory(docs_folder() / "theory.toml")
+MAP = theory_of_catalogue()
 COLUMNS = 4  # that fit on a page with words of a readable size
 
 

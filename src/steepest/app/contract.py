@@ -6,7 +6,6 @@ that needs little arithmetic, whatever its verdict. Problems of the *verdict* ne
 
 import ast
 import inspect
-import itertools
 import json
 import re
 import sys
@@ -118,17 +117,8 @@ def _unknown_works(text: str) -> Problems:
     return []
 
 
-SAID = ("kind", "says", "statement", "source", "corrections", "remarks")
-TESTED = ("history", "not_told", "ragged", "shared")
-SETTINGS = ("tiny", "full", "out_of_scope", "precision", "point")
-GIVEN = ("axes", "check_fields", "setting", "hypotheses")
-DONE = ("predict", "observe", "run_conditions", "derive", "judge", "rivals", "controls", "figure")
-ORDER = ("fields", *SAID, *TESTED, *SETTINGS, "properties", *GIVEN, *DONE)
-"""Of the parts of a claim."""
-
-
 def speaks_in_laws(kind: type[Claim]) -> Problems:
-    """Clauses stand in the first sentence, the preset in its scope, surviving nulls are named, parts are in order."""
+    """Clauses stand in the first sentence, the preset in its scope, surviving nulls are named."""
     says = kind.says
     text = inspect.getdoc(sys.modules[kind.__module__]) or ""
     first = text.split("\n\n")[0].replace("\n", " ")
@@ -153,7 +143,7 @@ def speaks_in_laws(kind: type[Claim]) -> Problems:
             missing.append(
                 f"not_told: {null!r} is no array.axis.kind, such as step.width.flat or step.larger"
             )
-    return missing + _out_of_order(kind)
+    return missing
 
 
 def _coordinates_of_literals(kind: type[Claim]) -> Problems:
@@ -170,28 +160,6 @@ def _coordinates_of_literals(kind: type[Claim]) -> Problems:
                 for value in unknown
             ]
     return missing
-
-
-def _out_of_order(kind: type[Claim]) -> Problems:
-    """Name the first part of a claim that stands before one that it should follow."""
-    body = _body(kind)
-    places = [(ORDER.index(part), part) for part in map(_part, body) if part in ORDER]
-    for (rank, first), (after, second) in itertools.pairwise(places):
-        if after < rank:
-            return [f"{second} stands below {first}; the order is {', '.join(ORDER)}"]
-    return []
-
-
-def _part(node: ast.stmt) -> str:
-    """What a statement of a class's body is: a field, a property, or the name of an attribute or a method."""
-    if isinstance(node, ast.AnnAssign):
-        return "fields"
-    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-        return node.targets[0].id
-    if isinstance(node, ast.FunctionDef):
-        decorators = [ast.unparse(decorator) for decorator in node.decorator_list]
-        return "properties" if "property" in decorators else node.name
-    return ""
 
 
 def keeps_apart(kind: type[Claim]) -> Problems:
@@ -254,7 +222,7 @@ def has_checks(ready: Ready, result: Result) -> Problems:
     """The run gives checks with ids, intervals that say what they are, and rivals."""
     if result.verdict is Verdict.OUT_OF_RANGE and not result.checks:
         return [f"the {ready.preset} preset is out of range: {result.reason}"]
-    missing = [] if result.checks else ["judge returns no check"]
+    missing = [] if result.checks else ["judge yields no check"]
     tried = [*result.rivals, *result.controls]
     for ids in ([check.id for check in result.checks], [one.id for one in tried]):
         wrong = [id for id in ids if not re.fullmatch(ID, id)]
@@ -267,7 +235,7 @@ def has_checks(ready: Ready, result: Result) -> Problems:
         if not check.interval.how
     ]
     if not tried:
-        missing.append("neither rivals nor controls returns anything, so that no check can fail")
+        missing.append("neither rivals nor controls yields anything, so that no check can fail")
     ids_of_checks = [check.id for check in result.checks]
     missing += [
         f"headline: no check is called {id}"
@@ -291,9 +259,9 @@ def survives_json(ready: Ready, result: Result) -> Problems:
 def draws(ready: Ready, result: Result) -> Problems:
     """Panels are data, and give the same drawing twice."""
     if not result.panels:
-        return ["panels returns nothing to draw"]
+        return ["figure yields nothing to draw"]
     if not all(isinstance(panel, Panel) for panel in result.panels):
-        return ["panels returns something that is no panel"]
+        return ["figure yields something that is no panel"]
     same = svg(result.panels) == svg(result.panels)
     return [] if same else ["the figure differs when it is drawn again"]
 
@@ -367,7 +335,7 @@ def is_challenged(result: Result) -> Problems:
 
 STATIC: dict[str, Callable[[type[Claim]], Problems]] = {
     "fields, statement and source are described": is_described,
-    "clauses, scope and order of its parts": speaks_in_laws,
+    "clauses and scope": speaks_in_laws,
     "prediction and observation are kept apart": keeps_apart,
     "nothing is drawn or written by the claim itself": is_thin,
     "fields refuse what they cannot be": refuses_bad_fields,

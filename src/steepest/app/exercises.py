@@ -1,22 +1,21 @@
 """A claim as an exercise: predict first, then let the claim's own judge compare with the observation."""
 
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from html import escape
-from importlib import resources
 from typing import Any
 
 import numpy as np
 
 from steepest.app.notebook import TITLES, cells, listed, table
-from steepest.catalogue import HERE, Entry
+from steepest.catalogue import Entry
 from steepest.core.arrays import Prediction, Quantities
 from steepest.core.checks import Check, Rejection, reject
 from steepest.core.errors import UserError, nearest
 from steepest.core.experiment import seeded
 from steepest.core.hypotheses import Hypothesis
+from steepest.core.page import page_of
 from steepest.core.precision import arithmetic
 from steepest.core.words import LOOKS, Verdict
 from steepest.engine.fingerprint import stamp
@@ -145,9 +144,10 @@ class Exercise:
 
     @property
     def question(self) -> str:
-        """What the claim answers, as a question; a general one where the claim is not of this package."""
-        general = f"What does theory predict for {', '.join(self.blank)}?"
-        return questions().get(self.claim, general) if self.line.origin == HERE else general
+        """What the claim answers, as a question; a general one where its page asks none."""
+        page = page_of(self.line.path)
+        asked = page.question if page else ""
+        return asked or f"What does theory predict for {', '.join(self.blank)}?"
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -304,13 +304,6 @@ class Exercise:
             for name, blank in self.blank.items()
         )
         return f"<p><b>{escape(self.question)}</b></p>" + listed("to predict", asked)
-
-
-@cache
-def questions() -> dict[str, str]:
-    """Return what each claim of this package answers, as a question that does not give the answer away."""
-    text = (resources.files("steepest.app") / "questions.toml").read_text("utf-8")
-    return tomllib.loads(text)
 
 
 def _blank(quantities: Quantities, name: str) -> Blank:

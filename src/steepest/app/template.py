@@ -8,7 +8,6 @@ from typing import NamedTuple
 import jax
 import numpy as np
 import optax
-import xarray
 
 from steepest import kit
 from steepest.dynamics import descend
@@ -48,33 +47,32 @@ class Template(kit.Claim[Setting]):
     batched = ("lr",)
     diagram = {"lr": "linear:0.1:1.9:10", "curvature": "0.5,1"}
 
-    def axes(self) -> dict[str, np.ndarray]:
+    def axes(self):
         """Return the coordinates of the axes that are designed; repetitions, such as seeds, have none."""
         return {"step": np.arange(self.steps + 1)}
 
-    def setting(self, key: kit.Key) -> Setting:
+    def setting(self, key):
         """Draw what theory and experiment may both see."""
         return Setting(1 + jax.random.uniform(key, (self.seeds,)))
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         """Check what the theorem assumes; where it fails the verdict is out of range."""
         product = self.lr * self.curvature
-        return [kit.assume("ηλ", product, between=(0, 2), note="choose a smaller --lr")]
+        yield kit.assume("ηλ", product, between=(0, 2), note="choose a smaller --lr")
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting):
         """Use theory only: w_t/w_0 at every step."""
         steps = np.arange(self.steps + 1)
         return kit.law(ratio=("step", (1 - self.lr * self.curvature) ** steps))
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         """Run the experiment; it never sees the prediction."""
 
-        def path(start: jax.Array, curvature: float) -> jax.Array:
+        def path(start, curvature):
             risk = lambda w: 0.5 * curvature * w**2
             ratio = {"ratio": lambda w: w / start}
-            return descend(risk, start, optax.sgd(self.lr), self.steps, observe=ratio).observed[
-                "ratio"
-            ]
+            run = descend(risk, start, optax.sgd(self.lr), self.steps, observe=ratio)
+            return run.observed["ratio"]
 
         paths = jax.vmap(path, (0, None))
         return kit.seen(
@@ -82,37 +80,17 @@ class Template(kit.Claim[Setting]):
             steeper=("seed step", paths(setting.start, 1.1 * self.curvature)),
         )
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge(self, law, seen):
         """Compare at every step, within a margin that was written down before the first run."""
-        label = "w_t/w_0"
-        return [
-            kit.follows("ratio", law.ratio, seen.ratio, 1e-9, absolute=True, each=True, label=label)
-        ]
+        yield kit.follows(
+            "ratio", law.ratio, seen.ratio, 1e-9, absolute=True, each=True, label="w_t/w_0"
+        )
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         """Name wrong theories that the same data must reject: the nearer they miss, the better."""
         flow = np.exp(-self.lr * self.curvature * law.step)
-        return [kit.rival("gradient flow", "descent is its Euler discretization", ratio=flow)]
+        yield kit.rival("gradient flow", "descent is its Euler discretization", ratio=flow)
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         """Name worlds in which the law must not hold: the same judge must fail them."""
-        why = "its curvature is another"
-        return [kit.control("a steeper quadratic", why, id="steeper", ratio=seen.steeper)]
-
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: dict[str, xarray.Dataset]
-    ) -> list[kit.Panel]:
-        """Say what the figure shows, as data."""
-        title = "The error shrinks geometrically"
-        wrong = {label: abs(rivals[label].ratio) for label in rivals}
-        return [
-            kit.curves(
-                title,
-                abs(law.ratio),
-                abs(seen.ratio),
-                over="step",
-                y="|w_t/w_0|",
-                rivals=wrong,
-                log="y",
-            )
-        ]
+        yield kit.control("a steeper quadratic", "its curvature is another", ratio=seen.steeper)

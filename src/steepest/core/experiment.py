@@ -12,6 +12,8 @@ from steepest.core.errors import UserError
 from steepest.core.fields import field_types
 
 if TYPE_CHECKING:  # what an experiment gives does not depend on how it is judged or drawn
+    from collections.abc import Iterable
+
     from steepest.core.arrays import Prediction
     from steepest.core.checks import Check
     from steepest.core.hypotheses import Hypothesis
@@ -70,10 +72,10 @@ class Experiment(ABC):
         """Make what theory and experiment may both see, such as the data and the initial network."""
         del key
 
-    def hypotheses(self, setting: Any) -> "list[Hypothesis]":
-        """Check what the theorem assumes on the actual setting."""
+    def hypotheses(self, setting: Any) -> "Iterable[Hypothesis]":
+        """Yield what the theorem assumes, checked on the actual setting."""
         del setting
-        return []
+        return ()
 
     @abstractmethod
     def predict(self, setting: Any) -> "Prediction":
@@ -83,13 +85,13 @@ class Experiment(ABC):
     def observe(self, setting: Any, key: "Key") -> Any:
         """Run the experiment and return its numbers, an :class:`Observation`; of a point, a dict of arrays."""
 
-    def run_conditions(self, observed: Any) -> "list[Hypothesis]":
-        """Check what the theory assumes about the run itself, such as zero training error, on the observation."""
+    def run_conditions(self, observed: Any) -> "Iterable[Hypothesis]":
+        """Yield what the theory assumes of the run itself, such as zero training error, checked on what was seen."""
         del observed
-        return []
+        return ()
 
     @abstractmethod
-    def judge(self, predicted: "Prediction", observed: Any) -> "list[Check]":
+    def judge(self, predicted: "Prediction", observed: Any) -> "Iterable[Check]":
         """Compare prediction and observation: the checks that decide, under the same ids wherever they apply."""
 
     def checks(self, predicted: "Prediction", observed: Any) -> "tuple[Check, ...]":

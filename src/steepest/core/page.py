@@ -76,6 +76,11 @@ class Page:
         return self.history[-1].number if self.history else 1
 
     @property
+    def ties(self) -> dict[str, Mapping[str, str]]:
+        """Return the claims on which this one rests, by how it does."""
+        return {how: getattr(self, how) for how in TIES}
+
+    @property
     def judged(self) -> tuple[str, ...]:
         """Return what a judgement depends on: the version, and the names of what is accepted."""
         return (str(self.version), *sorted(self.not_told), *sorted(self.shared))
@@ -90,8 +95,7 @@ def page_of(program: Path) -> Page | None:
     Raises:
         UserError: the page is no TOML, lacks its statement or source, or has what no page has.
     """
-    path = program.with_name(NAME)
-    if program.name != PROGRAM or not path.is_file():
+    if program.name != PROGRAM or not (path := program.with_name(NAME)).is_file():
         return None
     state = path.stat()
     return _page(path, state.st_mtime_ns, state.st_size)

@@ -10,6 +10,7 @@ from typing import Any
 
 from steepest import catalogue
 from steepest.catalogue import Entry
+from steepest.core.page import page_of
 from steepest.core.reading import read_text
 from steepest.engine.fingerprint import Source, origin, read
 
@@ -99,6 +100,9 @@ def _from_source(entry: Entry) -> Description:
     claim = _claim(source)
     values = _assigned(claim)
     said = {name: _value(node, source) for name, node in values.items() if name in _SAID}
+    page = page_of(entry.path)
+    if page is not None:
+        said |= {name: getattr(page, name) for name in ("statement", "source", "corrections")}
     if not {"statement", "source"} <= set(said):
         raise _NotLiteralError
     docstring = ast.get_docstring(ast.parse(text)) or ""
@@ -108,7 +112,7 @@ def _from_source(entry: Entry) -> Description:
         statement=said["statement"],
         source=said["source"],
         corrections=tuple(said.get("corrections", ())),
-        version=_version(values, source),
+        version=page.version if page else _version(values, source),
         diagram=_diagram(values, source),
         fields=tuple(_fields(claim, said.get("full", {}), source)),
     )

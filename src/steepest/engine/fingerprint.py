@@ -5,7 +5,7 @@ A result answers for the code that gave it. Three digests tell what has changed 
 * *experiment*: what ``setting``, ``hypotheses``, ``predict`` and ``observe`` reach, followed through the claim's own
   functions, its neighbours and every module of steepest that they import, and so on;
 * *rivals*: what ``rivals`` reaches besides;
-* *judgement*: everything, panels and prose included.
+* *judgement*: everything, panels included, and of the claim's page the version and what the data do not tell.
 
 Sources are compared as syntax trees: comments, layout and the docstrings of functions do not count. The sources are
 read and not imported.
@@ -28,6 +28,8 @@ from typing import Any
 import steepest
 from steepest.cache import Table
 from steepest.catalogue import Entry, catalogue
+from steepest.core.page import NAME as PAGE
+from steepest.core.page import page_of
 from steepest.core.reading import read_text
 
 ROOT = Path(steepest.__file__).parent
@@ -118,11 +120,11 @@ def _origins(state: str) -> "Origins":
 
 
 def sources_now() -> str:
-    """Return a digest of when every source of ours was last written, of its size, and of the Python that reads it."""
+    """Return a digest of when each source or page of ours was last written, of its size, and of Python's version."""
     files = [sys.version]
     for folder, _, names in os.walk(ROOT):
         for name in names:
-            if name.endswith(".py"):
+            if name.endswith(".py") or name == PAGE:
                 path = os.path.join(folder, name)
                 found = os.stat(path)
                 files.append(f"{path} {found.st_mtime_ns} {found.st_size}")
@@ -137,7 +139,9 @@ def _stamp_of_file(module: str, path: Path, origins: "Origins | None" = None) ->
     by_rivals = source.reached(("rivals",))
     experiment = _digest([source.text_of(reached), *around(reached, BASE)])
     rivals = _digest([source.text_of(by_rivals), *around(by_rivals)])
-    judgement = _digest([experiment, source.whole, *around(None, JUDGING)])
+    page = page_of(path)
+    accepted = page.judged if page else ()
+    judgement = _digest([experiment, source.whole, *accepted, *around(None, JUDGING)])
     return Stamp(experiment, rivals, judgement)
 
 

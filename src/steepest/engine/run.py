@@ -158,6 +158,10 @@ def answer(
     stored = None if force else store.find(asked.question)
     if stored is not None and now.same_experiment(stored.stamp, stored.versions):
         if stored.stamp["judgement"] == now.judgement:
+            described = about(asked.entry, type(asked.claim))
+            if stored.about != described:  # its page was written anew, on which no number depends
+                stored = replace(stored, about=described)
+                store.save(stored, asked.question)
             return replace(stored, how="stored")
         watch("judging anew")
         result = rejudge(asked, stored, now)
@@ -194,7 +198,7 @@ def execute(asked: Ready, watch: Watch = lambda stage: None) -> Result:
         for_setting, for_observation = seeded(asked.seed)
         watch("setting up")
         setting = claim.setting(for_setting)
-        hypotheses = claim.hypotheses(setting)
+        hypotheses = tuple(claim.hypotheses(setting))
         in_range = all(hypothesis.holds for hypothesis in hypotheses)
         if in_range:
             watch("predicting")
@@ -214,7 +218,7 @@ def execute(asked: Ready, watch: Watch = lambda stage: None) -> Result:
         verdict=verdict,
         reason=reason,
         checks=judged.checks,
-        hypotheses=tuple(hypotheses),
+        hypotheses=hypotheses,
         run_conditions=judged.run_conditions,
         rivals=judged.rivals,
         controls=judged.controls,

@@ -164,7 +164,7 @@ def run_on(
             watch("preparing")
             networks = claim.prepare(networks, for_setting)
             claim = claim.fitted(networks)
-            hypotheses = claim.hypotheses(networks)
+            hypotheses = tuple(claim.hypotheses(networks))
             in_range = all(hypothesis.holds for hypothesis in hypotheses)
             if in_range:
                 watch("predicting")

@@ -1,12 +1,15 @@
 """The form of a claim: it says its law once, over named axes, and is judged along them."""
 
+import sys
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, dataclass_transform
 
 from steepest.core.errors import UserError
 from steepest.core.experiment import Experiment, Point
+from steepest.core.page import Version, page_of
 from steepest.core.scope import param
 
 if TYPE_CHECKING:  # what an experiment gives does not depend on how it is judged or drawn
@@ -29,30 +32,25 @@ Judges = "str | Literal | tuple[str | Literal, ...] | None"
 """What a clause names: the id of a check, with the numbers that the clause states or without, several, or none."""
 
 
-@dataclass(frozen=True)
-class Version:
-    """What changed in a claim after its results were seen.
-
-    Attributes:
-        number: of the version.
-        changed: what is different from the one before.
-        because: what was seen that made it necessary.
-        seeds: verdicts on the fresh seeds of this version, such as ``"20 of 20 hold"``; empty where none were run.
-    """
-
-    number: int
-    changed: str
-    because: str = ""
-    seeds: str = ""
+SAID = ("statement", "source", "corrections", "remarks", "not_told", "shared", "history")
+"""What a claim says of itself, or its page for it."""
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(param,))
 def claim(kind: "type[Made]") -> "type[Made]":
     """Make a class a claim: a frozen dataclass whose version is the last of its history, its headline what it says.
 
+    What ``page.toml`` says beside its ``claim.py`` becomes its attributes.
+
     Raises:
-        UserError: a field of several values whose scope is a range.
+        UserError: a field of several values whose scope is a range; a page that is not as it must be, or says what the
+            class says.
     """
+    page = page_of(Path(getattr(sys.modules.get(kind.__module__), "__file__", None) or ""))
+    for name in SAID if page else ():
+        if name in vars(kind):
+            raise UserError(f"{kind.__name__} and its page.toml both give {name}; keep one")
+        setattr(kind, name, getattr(page, name))
     if kind.history:
         kind.version = kind.history[-1].number
     named = [id for ids in kind.says.values() for id in ids_of(ids)]
@@ -138,10 +136,10 @@ class Claim(Experiment, Generic[Setting]):
         """Return the coordinates of the axes that design the experiment, such as widths; repetitions have none."""
         return {}
 
-    def hypotheses(self, setting: Setting) -> "list[Hypothesis]":
-        """Check what the theorem assumes on the actual setting."""
+    def hypotheses(self, setting: Setting) -> "Iterable[Hypothesis]":
+        """Yield what the theorem assumes, checked on the actual setting."""
         del setting
-        return []
+        return ()
 
     @abstractmethod
     def predict(self, setting: Setting) -> "Prediction":
@@ -172,11 +170,13 @@ class Claim(Experiment, Generic[Setting]):
         del seen
         return ()
 
-    @abstractmethod
     def figure(
         self, law: "xarray.Dataset", seen: "xarray.Dataset", rivals: "Mapping[str, xarray.Dataset]"
     ) -> "Iterable[Panel]":
-        """Yield the panels of the figure."""
+        """Yield the panels of the figure; unless a claim draws its own, one of each law of its headline."""
+        from steepest.kit._figure import of_headline
+
+        return of_headline(self, law, seen, rivals)
 
     # --------------------------------------------------------------------------------- what the engine asks
 

@@ -1,11 +1,12 @@
 """Panels from laws: theory, measurement and wrong theories over one axis, a shade for each value of another."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import xarray
 
+from steepest.core.laws import At, LawCheck
 from steepest.core.panels import (
     Curve,
     Panel,
@@ -65,6 +66,80 @@ def curves(
         for place in range(len(_values(by if by in wrong.dims else "", wrong))):
             lines.append(rival_curve(*_line(wrong, over, by, place), label if place == 0 else ""))
     return panel(title, x or over, y, *lines, *more, log=log, **limits)
+
+
+def of_headline(
+    claim: Any, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
+) -> Iterator[Panel]:
+    """Yield a panel for each headline check that is judged along axes: theory, measurement, and each rival's mean.
+
+    The last axis whose coordinates are numbers is horizontal; each combination of the others has a shade.
+    """
+    wrong = {label: _headline(claim, arrays, seen) for label, arrays in rivals.items()}
+    for check in _headline(claim, law, seen).values():
+        axes = [axis for axis in check.axes if _is_number(check.points[0].where[axis])]
+        over = [*check.axes, *axes][-1]
+        lines: list[Curve] = []
+        groups = _groups(check.points, over)
+        for place, (name, points) in enumerate(groups.items()):
+            shade = place / max(1, len(groups) - 1) * 0.8
+            x = _across(points, over)
+            measured = [point.measured for point in points]
+            label = name or "measured"
+            lines.append(observed_curve(x, measured, label, kind="points", shade=shade))
+            label = "" if name else "theory"
+            lines.append(
+                predicted_curve(x, [point.predicted for point in points], label, shade=shade)
+            )
+        for label, checks in wrong.items():
+            points = checks[check.id].points if check.id in checks else ()
+            if points and [p.predicted for p in points] != [p.predicted for p in check.points]:
+                for name, of_group in _groups(points, over).items():
+                    first = name == next(iter(groups))
+                    across = _across(of_group, over)
+                    lines.append(
+                        rival_curve(across, [p.predicted for p in of_group], label if first else "")
+                    )
+        yield panel(check.name, over, "", *lines, log=_logarithmic(lines))
+
+
+def _headline(claim: Any, law: xarray.Dataset, seen: xarray.Dataset) -> dict[str, LawCheck]:
+    """Return the headline checks that are judged along axes, by id."""
+    checks = {check.id: check for check in claim.judge(law, seen)}
+    return {
+        id: check
+        for id, check in checks.items()
+        if id in claim.headline and isinstance(check, LawCheck) and check.points
+    }
+
+
+def _groups(points: Sequence[At], over: str) -> dict[str, list[At]]:
+    """Return points by what they are called on all axes but one."""
+    groups: dict[str, list[At]] = {}
+    for point in points:
+        others = [f"{axis} = {value}" for axis, value in point.where.items() if axis != over]
+        groups.setdefault(", ".join(others), []).append(point)
+    return groups
+
+
+def _across(points: Sequence[At], over: str) -> list[float]:
+    """Return coordinates along an axis, or places where it has names."""
+    where = [point.where[over] for point in points]
+    return [float(x) for x in where] if all(map(_is_number, where)) else list(range(len(where)))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating)
+
+
+def _logarithmic(lines: Sequence[Curve]) -> str:
+    """Return the axes along which all numbers are positive and span more than a factor of ten."""
+    spans = {
+        "x": np.concatenate([np.asarray(line.x, float) for line in lines]),
+        "y": np.concatenate([np.asarray(line.y, float) for line in lines]),
+    }
+    wide = lambda values: values.min() > 0 and values.max() > 10 * values.min()
+    return "".join(axis for axis, values in spans.items() if wide(values))
 
 
 def _values(by: str, array: xarray.DataArray | None) -> list[Any]:

@@ -1,5 +1,7 @@
 """Arrays of a claim with the coordinates of their axes, and wrong arrays in their place."""
 
+import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -57,30 +59,56 @@ def law_and_seen(
     return laws, measured.assign(derived)
 
 
-def rival(id: str, why: str, *, label: str = "", accepted: str = "", **arrays: Any) -> Rival:
+def rival(label: str, why: str, /, *, id: str = "", accepted: str = "", **arrays: Any) -> Rival:
     """Return a wrong theory: only the arrays that it predicts otherwise, which inherit their axes.
 
     Args:
-        id: what tables and JSON call it.
-        why: why one might believe it.
         label: the wrong statement in a few words.
+        why: why one might believe it.
+        id: what tables and JSON call it; made of the label where it is left out.
         accepted: what these data cannot tell, for a theory that they are known not to reject.
         **arrays: such as ``step=law.step / 2``.
+
+    Raises:
+        UserError: the label has no letter of which an id can be made, and no id is given.
+
+    >>> rival("the step is half as large", "a factor is easily lost", step=0.5).id
+    'the_step_is_half_as_large'
     """
     wrong = {name: plain(entry) for name, entry in arrays.items()}
-    return Rival(id, wrong, why, label, accepted)
+    return Rival(id or _id_of(label), wrong, why, label, accepted)
 
 
-def control(id: str, why: str, *, label: str = "", **arrays: Any) -> Control:
+def control(label: str, why: str, /, *, id: str = "", **arrays: Any) -> Control:
     """Return a changed world: only the arrays that were observed otherwise there.
 
     Args:
-        id: what tables and JSON call it.
+        label: the world in a few words.
         why: why the law must not hold there.
-        label: the object in a few words.
+        id: what tables and JSON call it; made of the label where it is left out.
         **arrays: such as ``sharpness=seen.sharpness_of_flow``.
+
+    Raises:
+        UserError: the label has no letter of which an id can be made, and no id is given.
     """
-    return Control(id, {name: plain(entry) for name, entry in arrays.items()}, why, label)
+    changed = {name: plain(entry) for name, entry in arrays.items()}
+    return Control(id or _id_of(label), changed, why, label)
+
+
+def _id_of(label: str) -> str:
+    """Return the letters and the figures of a label, Greek ones by their names, words joined by underscores."""
+    plain_letters = unicodedata.normalize("NFKD", label).lower()
+    words = re.findall(r"[a-z0-9]+", "".join(map(_spelled, plain_letters)))
+    if not words:
+        raise UserError(f"of the label {label!r} no id can be made; give one: id='half'")
+    begins = [] if words[0][0].isalpha() else ["of"]
+    return "_".join([*begins, *words])
+
+
+def _spelled(letter: str) -> str:
+    """Return the name of a Greek letter, and any other as it is."""
+    name = unicodedata.name(letter, "")
+    return f" {name.split()[-1].lower()} " if name.startswith("GREEK SMALL LETTER") else letter
 
 
 def completed_rival(wrong: Rival, predicted: Prediction) -> Rival:

@@ -10,6 +10,7 @@ import pytest
 
 from steepest.engine.run import run
 from steepest.engine.store import Store
+from steepest.site.book._theory import theory_of
 from tests.extras import need
 from tests.small import small_catalogue
 
@@ -109,23 +110,29 @@ $$\\rho^\\infty = 0 .$$
 
 **One doubt.** Nobody [knows](../verdicts.md) why {verdict}`growing` is so.
 """
-THEORY = """[plain-decay]
-
-[shifted-decay]
-extends.plain-decay = "From zero to any place."
-
-[growing]
-
-[unrun]
-limits.shifted-decay = "Nobody has looked."
-uses.plain-decay = "It decays first."
-"""
+THEORY = {
+    "plain-decay": {},
+    "shifted-decay": {"extends": {"plain-decay": "From zero to any place."}},
+    "growing": {},
+    "unrun": {
+        "limits": {"shifted-decay": "Nobody has looked."},
+        "uses": {"plain-decay": "It decays first."},
+    },
+}
 
 
 @pytest.fixture(scope="package")
 def catalogue(tmp_path_factory):
     """The small claims instead of the real ones, for the tests of this folder that ask for them."""
-    with small_catalogue(tmp_path_factory.mktemp("claims")) as root:
+    with (
+        small_catalogue(tmp_path_factory.mktemp("claims")) as root,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        for module in ("sphinx", "myst_nb"):
+            need(module)
+        patch.setattr(
+            "steepest.site.book._extension.theory_of_catalogue", lambda: theory_of(THEORY)
+        )
         yield root
 
 
@@ -151,7 +158,6 @@ def docs(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("docs")
     (folder / "chapters").mkdir()
     (folder / "index.md").write_text(FRONT, "utf-8")
-    (folder / "theory.toml").write_text(THEORY, "utf-8")
     (folder / "verdicts.md").write_text("# How to read a verdict\n", "utf-8")
     (folder / "chapters" / "decay.md").write_text(CHAPTER, "utf-8")
     return folder

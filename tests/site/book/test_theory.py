@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import pytest
 
 from steepest.core.errors import UserError
-from steepest.site.book._theory import Word, read_theory
+from steepest.site.book._theory import Word, theory_of
 from steepest.site.book._theory_drawing import HEIGHT, WIDTH, drawn, nested, wrapped
 from tests.site.book.conftest import THEORY
 
@@ -14,13 +14,11 @@ CHAPTER = ["plain-decay", "shifted-decay", "growing"]
 
 
 @pytest.fixture
-def theory(tmp_path):
-    path = tmp_path / "theory.toml"
-    path.write_text(THEORY, "utf-8")
-    return read_theory(path)
+def theory():
+    return theory_of(THEORY)
 
 
-def test_ties_are_read_in_the_order_of_the_file(theory):
+def test_ties_are_read_in_the_order_of_claims(theory):
     assert list(theory.ties) == ["plain-decay", "shifted-decay", "growing", "unrun"]
     limits, uses = theory.ties["unrun"]
     assert (limits.basis, limits.word) == ("shifted-decay", Word.LIMITS)
@@ -39,29 +37,22 @@ def test_roots_carry_and_rest_on_nothing(theory):
 
 
 @pytest.mark.parametrize(
-    "old, new, sentence",
+    "claim, ties, sentence",
     [
-        ("uses.plain-decay", "proves.plain-decay", "the words are uses, extends, limits"),
-        ("uses.plain-decay", "uses.plain-deca", "is not on the map"),
-        ("uses.plain-decay", "uses.shifted-decay", "tied to shifted-decay twice"),
-        ("uses.plain-decay", "uses.unrun", "unrun on unrun"),
-        ("[plain-decay]", '[plain-decay]\nuses.unrun = "It does."', "rest on each other"),
-        ('"It decays first."', '""', "no sentence says how"),
-        ('"It decays first."', "7", "no sentence says how"),
-        ("[growing]", "[growing", "cannot read"),
-        ("[growing]", "[growing]\nuses = 3", "by word and by name"),
+        ("unrun", {"uses": {"plain-deca": "It decays."}}, "is not on the map"),
+        (
+            "unrun",
+            {"uses": {"growing": "So."}, "limits": {"growing": "So."}},
+            "tied to growing twice",
+        ),
+        ("unrun", {"uses": {"unrun": "It is."}}, "unrun on unrun"),
+        ("plain-decay", {"uses": {"unrun": "It does."}}, "rest on each other"),
+        ("unrun", {"uses": {"plain-decay": ""}}, "no sentence says how"),
     ],
 )
-def test_a_bad_map_is_refused(tmp_path, old, new, sentence):
-    path = tmp_path / "theory.toml"
-    path.write_text(THEORY.replace(old, new), "utf-8")
+def test_a_bad_map_is_refused(claim, ties, sentence):
     with pytest.raises(UserError, match=sentence):
-        read_theory(path)
-
-
-def test_a_missing_map_is_refused(tmp_path):
-    with pytest.raises(UserError, match="cannot read"):
-        read_theory(tmp_path / "theory.toml")
+        theory_of({**THEORY, claim: ties})
 
 
 def test_claims_of_a_chapter_are_drawn_with_what_they_rest_on(theory):

@@ -4,12 +4,9 @@ The error obeys w' = (1 + β − ηλ) w − β w₋. Its characteristic polynom
 ηλ = 2(1 + β), and leaves the unit circle there: momentum allows steps that plain descent does not survive.
 """
 
-from collections.abc import Mapping
-
 import jax
 import jax.numpy as jnp
 import numpy as np
-import xarray
 
 from steepest import kit
 
@@ -37,22 +34,22 @@ class HeavyBallThreshold(kit.Claim[jax.Array]):
     full = {"seeds": 30, "steps": 20_000}
     out_of_scope = {"momenta": (1.0,)}
 
-    def axes(self) -> dict[str, tuple[float, ...]]:
+    def axes(self):
         return {"momentum": self.momenta}
 
-    def setting(self, key: kit.Key) -> jax.Array:
+    def setting(self, key):
         """Draw spectra with largest eigenvalue one, shape (seeds, dimension)."""
         spectra = jax.random.uniform(key, (self.seeds, self.dimension))
         return spectra / spectra.max(1, keepdims=True)
 
-    def hypotheses(self, setting: jax.Array) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         largest = max(self.momenta)
-        return [kit.assume("largest momentum", largest, "<", 1, "choose --momenta below 1")]
+        yield kit.assume("largest momentum", largest, "<", 1, "choose --momenta below 1")
 
-    def predict(self, setting: jax.Array) -> kit.Prediction:
+    def predict(self, setting):
         return kit.law(threshold=("momentum", 2 * (1 + np.array(self.momenta))))
 
-    def observe(self, setting: jax.Array, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         steps = jnp.linspace(0, 4, GRID + 1)[1:]
         start = jax.random.normal(key, setting.shape)
 
@@ -72,50 +69,37 @@ class HeavyBallThreshold(kit.Claim[jax.Array]):
         first_divergence = np.asarray(steps)[np.asarray(diverged).argmax(-1)]
         return kit.seen(threshold=("seed momentum", first_divergence))
 
-    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [
-            kit.follows(
-                "threshold",
-                law.threshold,
-                seen.threshold,
-                0.02,  # two steps of the grid at the smallest threshold
-                each=True,
-                label="ηλ where descent starts to diverge",
-            )
-        ]
+    def judge(self, law, seen):
+        yield kit.follows(
+            "threshold",
+            law.threshold,
+            seen.threshold,
+            0.02,  # two steps of the grid at the smallest threshold
+            each=True,
+            label="ηλ where descent starts to diverge",
+        )
 
-    def rivals(self, setting: jax.Array, law: xarray.Dataset) -> list[kit.Rival]:
-        return [
-            kit.rival(
-                "2/λ, as without momentum",
-                "momentum does not change where the minimum is",
-                id="plain",
-                threshold=2.0,
-            ),
-            kit.rival(
-                "2(1 − β)/λ",
-                "momentum multiplies the step by 1/(1 − β)",
-                id="effective_step",
-                threshold=2 * (1 - law.momentum),
-            ),
-        ]
+    def rivals(self, setting, law):
+        yield kit.rival(
+            "2/λ, as without momentum",
+            "momentum does not change where the minimum is",
+            threshold=2.0,
+        )
+        yield kit.rival(
+            "2(1 − β)/λ",
+            "momentum multiplies the step by 1/(1 − β)",
+            threshold=2 * (1 - law.momentum),
+        )
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         plain = seen.threshold.isel(momentum=0, drop=True)
-        return [
-            kit.control(
-                "descent without momentum",
-                "nothing carries the error on",
-                id="without_momentum",
-                threshold=plain,
-            )
-        ]
+        yield kit.control(
+            "descent without momentum", "nothing carries the error on", threshold=plain
+        )
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> list[kit.Panel]:
+    def figure(self, law, seen, rivals):
         seeds = [kit.observed_curve(self.momenta, row, kind="points") for row in seen.threshold]
         theory = kit.predicted_curve(self.momenta, law.threshold, "2(1 + β)")
         rescaled = kit.rival_curve(self.momenta, 2 * (1 - np.array(self.momenta)), "2(1 − β)")
         title = "Momentum allows larger steps"
-        return [kit.panel(title, "momentum β", "largest stable ηλ", *seeds, theory, rescaled)]
+        yield kit.panel(title, "momentum β", "largest stable ηλ", *seeds, theory, rescaled)

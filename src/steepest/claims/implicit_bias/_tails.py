@@ -169,7 +169,7 @@ def read(
 
 
 def other_worlds(seen: xarray.Dataset) -> list[kit.Control]:
-    """Return the controls: the loss with a power's tail, and networks of another depth."""
+    """Yield the controls: the loss with a power's tail, and networks of another depth."""
     return [
         kit.control(
             "the loss 1/(1 + u)",

@@ -15,4 +15,4 @@ from ._statements import State as State
 from ._statements import counts as counts
 from ._statements import read_statements as read_statements
 from ._theory import Theory as Theory
-from ._theory import read_theory as read_theory
+from ._theory import theory_of_catalogue as theory_of_catalogue

@@ -27,7 +27,7 @@ from ._search import Shown, keywords, keywords_of, shown, write_shown
 from ._shelf import Shelf, shelf
 from ._slides import CHAPTERS, address
 from ._statements import Outcome, StatementMap, read_statements
-from ._theory import Theory, read_theory
+from ._theory import Theory, theory_of_catalogue
 
 _log = logging.getLogger(__name__)
 HAND = re.compile(r"(?<![\w.,^₀-₉])\d[\d.,]*(?![\w])")
@@ -392,9 +392,9 @@ class _OfTheory(_Directive):
         """Return the map.
 
         Raises:
-            UserError: there is none, or it is not as it must be.
+            UserError: a page of a claim is not as it must be.
         """
-        return read_theory(Path(self.config.steepest_docs) / "theory.toml")
+        return theory_of_catalogue()
 
     def runs(self, names: list[str]) -> dict[str, Run | None]:
         """Return the result of each claim, None where nothing is stored."""

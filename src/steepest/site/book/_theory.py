@@ -1,18 +1,17 @@
 """The map of the theory: which claim rests on which others, and how.
 
-The ties are data, in ``theory.toml`` among the book's sources; a page draws them with the signs of results.
+The ties are data, in the pages of the claims; a page of the book draws them with the signs of results.
 """
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
-from pathlib import Path
-from typing import Any
 
+from steepest import catalogue
 from steepest.core.errors import UserError, nearest
+from steepest.core.page import page_of
 
 
 class Word(StrEnum):
@@ -81,17 +80,27 @@ class Theory:
         return sorted(pillars, key=lambda claim: -len(self.carried[claim]))
 
 
-def read_theory(path: Path) -> Theory:
-    """Return the map in a file.
+Said = Mapping[str, Mapping[str, Mapping[str, str]]]
+"""What claims say of others: by claim and by word, a sentence for each claim on which it rests."""
+
+
+def theory_of_catalogue() -> Theory:
+    """Return the map that the pages of this package's claims draw, in the order of the catalogue.
 
     Raises:
-        UserError: the file is missing or no TOML, a tie in it is not as it must be, or claims rest on each other.
+        UserError: a page cannot be read, or what :func:`theory_of` refuses.
     """
-    try:
-        data = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, tomllib.TOMLDecodeError) as trouble:
-        raise UserError(f"cannot read the map of the theory in {path}: {trouble}") from None
-    ties = {claim: _ties(claim, block, data) for claim, block in data.items()}
+    pages = {name: page_of(line.path) for name, line in catalogue.built_in().items()}
+    return theory_of({name: page.ties if page else {} for name, page in pages.items()})
+
+
+def theory_of(said: Said) -> Theory:
+    """Return the map of what claims say of others.
+
+    Raises:
+        UserError: a tie is not as it must be, or claims rest on each other.
+    """
+    ties = {claim: _ties(claim, words, said) for claim, words in said.items()}
     try:
         _bases_first(ties)
     except CycleError as trouble:
@@ -100,25 +109,21 @@ def read_theory(path: Path) -> Theory:
     return Theory(ties)
 
 
-def _ties(claim: str, block: Any, names: Mapping[str, Any]) -> tuple[Tie, ...]:
-    """Read the ties of one claim: by word and basis, a sentence.
+def _ties(claim: str, words: Mapping[str, Mapping[str, str]], names: Said) -> tuple[Tie, ...]:
+    """Read the ties of one claim.
 
     Raises:
-        UserError: another form, an unknown word or claim, a claim that is named twice, or no sentence.
+        UserError: an unknown claim, a claim that is named twice, or no sentence.
     """
-    if not (isinstance(block, dict) and all(isinstance(whys, dict) for whys in block.values())):
-        raise UserError(f"{claim} has ties by word and by name, as in uses.catapult; got {block!r}")
     ties: list[Tie] = []
-    for text, whys in block.items():
-        if text not in list(Word):
-            raise UserError(f"{claim} {text} a claim: the words are {', '.join(Word)}")
+    for text, whys in words.items():
         for basis, why in whys.items():
             if basis not in names:
                 hint = nearest(basis, names)
                 raise UserError(f"{claim} {text} {basis!r}, which is not on the map; {hint}")
             if basis in [tie.basis for tie in ties]:
                 raise UserError(f"{claim} is tied to {basis} twice")
-            if not (isinstance(why, str) and why.endswith(".")):
+            if not why.endswith("."):
                 raise UserError(f"{claim} {text} {basis}, and no sentence says how: {why!r}")
             ties.append(Tie(claim, basis, Word(text), why))
     return tuple(ties)

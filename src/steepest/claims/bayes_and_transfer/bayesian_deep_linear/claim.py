@@ -96,85 +96,6 @@ class BayesianDeepLinear(kit.Claim[Setting]):
         ),
         "the evidence has a best depth": ("evidence", "evidence_order"),
     }
-    statement = (
-        r"\theta=\theta_\parallel+\theta_\perp,\qquad "
-        r"\theta_\perp\,|\,s\sim N\big(0,\tfrac{s}{n_0}\Pi_\perp\big),\qquad "
-        r"f(x)\,|\,s\sim N\big(\theta_\parallel^\top x,\tfrac{s}{n_0}\|x_\perp\|^2\big),\qquad "
-        r"p(s\,|\,X,y)\propto s^{-P/2}e^{-PA/2s}\,p\Big(s=\prod_{l=1}^{L}\frac{\chi^2_{n_l}}{n_l}\Big),\qquad "
-        r"\frac{Z(L)}{Z(0)}=\mathbb E\,s^{-P/2}e^{PA/2-PA/2s}"
-    )
-    source = "Lecture of 7 December in [@hanin2022]; [@hanin2023]"
-    corrections = (
-        "The notes let ‖θ_⊥‖ tend to ‖θ_∥‖²/α as λ → ∞ (as far as the scan can be read). It is "
-        "‖θ_⊥‖² → ‖θ_∥‖²(1 − α)/α; ‖θ_∥‖²/α is the best prior variance, α = P/n_0. That limit is algebra and not "
-        "tested here; the factor 1 − α is, at finite depth.",
-        "The notes print a normal law for f(x). At finite size it is a mixture of them, whose fourth moment is "
-        "3E s²/(E s)² times the square of the second.",
-        "The notes call λ → ∞ optimal. That is so as P → ∞; at finite P the evidence has a best depth and falls "
-        "beyond it.",
-        "The best prior variance is A for every architecture only as P → ∞. At finite size its logarithm is larger by "
-        "m − q/m, m = 1/P + Σ1/n_l and q = 1/P² + Σ1/n_l², to leading order: by L/P where n_l = P. That is algebra and "
-        "not tested here; tests of the library compare it with the exact evidence.",
-    )
-    remarks = (
-        "Variances are one over fan-in (σ = 1); another σ only rescales A.",
-        "The Gibbs chain draws every matrix in turn from its Gaussian conditional on exact interpolation of X and y, "
-        "given the others. The digits' targets are labels, scaled to the size A, and their inputs are the most "
-        "variable pixels.",
-        "Off the data's span θ has no direction of its own, by symmetry of the prior: the length of θ_⊥ is tested, and "
-        "predictions at ten new inputs, in units of their ‖x_⊥‖. In D = n_0 − P dimensions the two say "
-        "E(f − θ_∥ᵀx)² = ‖x_⊥‖² E‖θ_⊥‖²/D, and 3D/(D + 2) times the ratio of ‖θ_⊥‖⁴ is that of predictions.",
-        "With P = n = 20 and A = 3 the evidence is largest near L = 8: log Z(L)/Z(0) = 4.7, 6.4, 6.6, 6.5, 5.5 for "
-        "L = 1, 4, 8, 16, 64. At P = n = 8 it is largest between 2 and 4. Where A = 1 every hidden layer lowers it.",
-        "The Gibbs chain needs n_l > P. Where n_l ≤ P, W^(l)⋯W^(1)X has rank n_l, and interpolation pins the row "
-        "W^(L+1)⋯W^(l+1) above it: no update moves it, and the chain is reducible. That of l = 1 has squared length s, "
-        "so that s keeps its first value if and only if n_1 ≤ P.",
-        "Where only an upper layer is narrow, n_l ≤ P < n_1, s moves, but with that row fixed, and its law is not the "
-        "posterior. Tests show all three cases.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "margins of 3.5 and 5 % for the two moments of θ_⊥ by slices",
-            seeds="15 of 20 hold, 5 are inconclusive",
-        ),
-        kit.Version(
-            2,
-            "margins of 4.5 and 6.5 % there",
-            "five of twenty seeds of version 1 were inconclusive",
-        ),
-        kit.Version(
-            3,
-            "a Gibbs chain over all layers",
-            "no check tested the weight s^(−P/2)e^(−PA/2s) by data: the samplers assumed it",
-            seeds="17 of 20 hold, 3 are inconclusive",
-        ),
-        kit.Version(
-            4,
-            "one law over all data and one over all networks, with intervals that hold at once; margins are 2.5, 3 and "
-            "4 % by Gibbs, 5 and 6.5 % by slices; Gaussian data and digits at both sizes, longer Gibbs chains; the "
-            "deepest network sees small data and the shallow one large",
-            "the law of the Gibbs chains held when reversed, as its first and last data had one size; a constant "
-            "spread over the networks would have passed",
-            seeds="4 of 6 hold, 2 are inconclusive",
-        ),
-        kit.Version(
-            5,
-            "Gibbs chains over three networks, all margins 3 %, and no slices; the evidence is a clause of its own, "
-            "with twice the networks and with data of A = 1 as its changed world; limits and best variance are tests "
-            "of the library",
-            "the clause of the limit compared two formulas, slices assumed the weight of s that they were to test, and "
-            "no changed world failed the evidence; slices at three seeds and the evidence at one were undecided",
-            seeds="18 of 20 hold, 2 are inconclusive; of 20 settings 16 hold, 4 are inconclusive",
-        ),
-        kit.Version(
-            6,
-            "predictions at new inputs, their second and fourth moments; margins went from 3 to 4 and 5 % after two "
-            "drafts",
-            "the notes' normal law of a prediction had no check",
-        ),
-    )
-    shared = {"claim.BayesianDeepLinear.off": "n_0 − P, the difference of two fields"}
     tiny = {"chains": 8, "sweeps": 200, "networks": 100, "groups": 3}
     full = {"layers": (1, 2, 4), "widths": (18, 15, 15), "sweeps": 2000, "networks": 20_000}
     out_of_scope = {"points": 20}
@@ -338,48 +259,44 @@ class BayesianDeepLinear(kit.Claim[Setting]):
         yield from self.judge_posterior(law, seen)
         yield from self.judge_evidence(law, seen)
 
-    def judge_posterior(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge_posterior(self, law, seen):
         """Compare moments of whole networks with the law, at all data and networks."""
         # 3 % is about twice the half-width of intervals that hold at all points at once
-        return [
-            kit.follows("scale", law.scale, seen.scale, 0.03, label="E s"),
-            kit.follows("perp", law.perp, seen.perp, 0.03, label="E‖θ_⊥‖²"),
-            kit.follows("spread", law.spread, seen.spread, 0.03, label="E‖θ_⊥‖⁴/(E‖θ_⊥‖²)²"),
-            kit.follows(
-                "prediction",
-                law.prediction,
-                seen.prediction,
-                0.04,  # the interval is 2 %
-                label="E(f(x) − θ_∥ᵀx)²/‖x_⊥‖² at new inputs",
-            ),
-            kit.follows(
-                "tails",
-                law.tails,
-                seen.tails,
-                0.05,  # the interval is 2 to 2.5 %, and a normal law is 16 % away
-                label="its fourth moment over the square",
-            ),
-        ]
+        yield kit.follows("scale", law.scale, seen.scale, 0.03, label="E s")
+        yield kit.follows("perp", law.perp, seen.perp, 0.03, label="E‖θ_⊥‖²")
+        yield kit.follows("spread", law.spread, seen.spread, 0.03, label="E‖θ_⊥‖⁴/(E‖θ_⊥‖²)²")
+        yield kit.follows(
+            "prediction",
+            law.prediction,
+            seen.prediction,
+            0.04,  # the interval is 2 %
+            label="E(f(x) − θ_∥ᵀx)²/‖x_⊥‖² at new inputs",
+        )
+        yield kit.follows(
+            "tails",
+            law.tails,
+            seen.tails,
+            0.05,  # the interval is 2 to 2.5 %, and a normal law is 16 % away
+            label="its fourth moment over the square",
+        )
 
-    def judge_evidence(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge_evidence(self, law, seen):
         """Compare the evidence of every depth, and of the first, the best and the last depth in their order."""
         turns = sorted({0, int(np.argmax(law.evidence.values)), law.sizes["layers"] - 1})
-        return [
-            kit.follows(
-                "evidence",
-                law.evidence,
-                seen.evidence,
-                0.06,  # intervals are 1.5 to 3 %, the widest at the deepest
-                label=f"evidence Z(L)/Z(0), P = n = {self.evidence_points}",
-            ),
-            kit.ranks(
-                "evidence_order",
-                law.evidence.isel(layers=turns),
-                seen.evidence.isel(layers=turns),
-                over="layers",
-                label="evidence rises with depth, then falls",
-            ),
-        ]
+        yield kit.follows(
+            "evidence",
+            law.evidence,
+            seen.evidence,
+            0.06,  # intervals are 1.5 to 3 %, the widest at the deepest
+            label=f"evidence Z(L)/Z(0), P = n = {self.evidence_points}",
+        )
+        yield kit.ranks(
+            "evidence_order",
+            law.evidence.isel(layers=turns),
+            seen.evidence.isel(layers=turns),
+            over="layers",
+            label="evidence rises with depth, then falls",
+        )
 
     # ------------------------------------------------------------------------- wrong theories, changed worlds
 
@@ -387,72 +304,70 @@ class BayesianDeepLinear(kit.Claim[Setting]):
         yield from self.rivals_of_layers(law)
         yield from self.rivals_of_posterior(law)
 
-    def rivals_of_layers(self, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals_of_layers(self, law):
         """Return wrong theories of how the layers enter."""
         no_layers = [()] * len(self.architectures)
         fewer = [widths[1:] for widths in self.architectures]
         averaged = [(float(np.mean(widths)),) * len(widths) for widths in self.architectures]
         limit = [self.limit_evidence_at(layers) for layers in self.evidence_layers]
-        return [
-            kit.rival(
-                "the kernel's posterior, s = 1",
-                "wide networks are Gaussian processes",
-                id="kernel",
-                **self.of_networks(no_layers, self.points),
-                evidence=xarray.ones_like(law.evidence),
-            ),
-            kit.rival(
-                "a hidden layer fewer",
-                "a network of L + 1 matrices has L − 1 inner ones",
-                **self.of_networks(fewer, self.points),
-                evidence=("layers", self.evidences(fewer=1)),
-            ),
-            kit.rival(
-                "the mean width in place of each layer's own",
-                "L/n with the mean width",
-                **self.of_networks(averaged, self.points),
-            ),
-            kit.rival(
-                "evidence of the limit, which grows with depth",
-                "it is so as P → ∞",
-                evidence=("layers", limit),
-            ),
-        ]
+        yield kit.rival(
+            "the kernel's posterior, s = 1",
+            "wide networks are Gaussian processes",
+            id="kernel",
+            **self.of_networks(no_layers, self.points),
+            evidence=xarray.ones_like(law.evidence),
+        )
+        yield kit.rival(
+            "a hidden layer fewer",
+            "a network of L + 1 matrices has L − 1 inner ones",
+            **self.of_networks(fewer, self.points),
+            evidence=("layers", self.evidences(fewer=1)),
+        )
+        yield kit.rival(
+            "the mean width in place of each layer's own",
+            "L/n with the mean width",
+            **self.of_networks(averaged, self.points),
+        )
+        yield kit.rival(
+            "evidence of the limit, which grows with depth",
+            "it is so as P → ∞",
+            evidence=("layers", limit),
+        )
 
-    def rivals_of_posterior(self, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals_of_posterior(self, law):
         """Return wrong theories of the weight of s, and of θ given s."""
-        return [
-            kit.rival(
-                "one Gaussian in place of a mixture",
-                "it has the right mean square",
-                spread=xarray.full_like(law.spread, (self.off + 2) / self.off),
-            ),
-            kit.rival(
-                "a normal law of each prediction",
-                "so the notes; it has the right variance",
-                tails=xarray.full_like(law.tails, 3.0),
-            ),
-            kit.rival(
-                "θ_⊥ of one length, in any direction",
-                "a direction by chance, and ‖θ_⊥‖ that is nearly constant",
-                tails=xarray.full_like(law.tails, 3 * self.off / (self.off + 2)),
-            ),
-            kit.rival(
-                "weight s^(−(P−1)/2)e^(−PA/2s)",
-                "a direction less is constrained",
-                **self.of_networks(self.architectures, self.points - 1),
-            ),
-            kit.rival(
-                "weight s^(−(P+1)/2)e^(−PA/2s)",
-                "a direction more is constrained",
-                **self.of_networks(self.architectures, self.points + 1),
-            ),
-            kit.rival(
-                "‖θ_⊥‖² without the factor 1 − α",
-                "the factor that the printed limit of infinite depth lacks, here at finite depth",
-                perp=law.scale,
-            ),
-        ]
+        yield kit.rival(
+            "one Gaussian in place of a mixture",
+            "it has the right mean square",
+            spread=xarray.full_like(law.spread, (self.off + 2) / self.off),
+        )
+        yield kit.rival(
+            "a normal law of each prediction",
+            "so the notes; it has the right variance",
+            tails=xarray.full_like(law.tails, 3.0),
+        )
+        yield kit.rival(
+            "θ_⊥ of one length, in any direction",
+            "a direction by chance, and ‖θ_⊥‖ that is nearly constant",
+            tails=xarray.full_like(law.tails, 3 * self.off / (self.off + 2)),
+        )
+        yield kit.rival(
+            "weight s^(−(P−1)/2)e^(−PA/2s)",
+            "a direction less is constrained",
+            id="power_less",
+            **self.of_networks(self.architectures, self.points - 1),
+        )
+        yield kit.rival(
+            "weight s^(−(P+1)/2)e^(−PA/2s)",
+            "a direction more is constrained",
+            id="power_more",
+            **self.of_networks(self.architectures, self.points + 1),
+        )
+        yield kit.rival(
+            "‖θ_⊥‖² without the factor 1 − α",
+            "the factor that the printed limit of infinite depth lacks, here at finite depth",
+            perp=law.scale,
+        )
 
     def controls(self, seen):
         on_all_data = lambda untaught: untaught.broadcast_like(seen.scale)
@@ -469,6 +384,7 @@ class BayesianDeepLinear(kit.Claim[Setting]):
         yield kit.control(
             "evidence of data as large as the prior expects, A = 1",
             "depth has nothing to learn there, and each layer lowers the evidence",
+            id="expected_size",
             evidence=seen.expected_evidence,
         )
 

@@ -117,74 +117,6 @@ class ContrastiveTransfer(kit.Claim[Setting]):
         ),
         "for every representation": "bound",
     }
-    statement = (
-        r"L_{sup}\le\frac{L_{un}-\tau}{1-\tau},\quad \tau=\sum_c\rho_c^2;\qquad "
-        r"L_{sup}(\hat f)\le L^{\neq}(f)+\frac{\tau}{1-\tau}\,\frac{1}{\sqrt3\log 2}\;"
-        r"\mathbb E_{c\sim\rho^2}\sqrt{f(x)^T\Sigma_c f(x)}\quad\text{for all }f"
-    )
-    source = "Arora's talk of 29 January in the notes [@vodrahalli2019]; [@arora2019]"
-    corrections = (
-        "The talk's negatives are “from a different class”. The bound with τ needs negatives of all classes, which "
-        "collide with probability τ; without collisions L_sup ≤ L_un holds as it is.",
-    )
-    remarks = (
-        "Losses are logistic in bits, ℓ(v) = log₂(1 + e^(−v)). Each class is the uniform distribution over its images, "
-        "x and x⁺ independent, so that all losses are finite sums and exact.",
-        "The slack of the bound is of fourth order in f where 1 − L_sup is of second: it is the mean of "
-        "fᵀ(Σ_c + Σ_c')f over pairs and of 2fᵀΣ_c f within classes, over 8 log 2. The bound costs nothing but spread.",
-        "The constant of spread is 1/(√3 log 2) = 0.83, from Gini's mean difference, E|z − z'| ≤ 2σ/√3, which is sharp "
-        "for uniform z; Cauchy–Schwarz has 1/(√2 log 2) = 1.02. It is proved, not measured. It bounds L^= − 1, and "
-        "so enters L_sup with the weight τ/(1 − τ). Spread is E√(fᵀΣ_c f), at most √‖Σ_c‖ E‖f‖.",
-        "Competitors are judged in families of two, zero and one random matrix f, where zero has the smaller "
-        "contrastive loss and so is f̂; elsewhere f̂ = f, and the bound is Jensen's inequality. The check shows the "
-        "constant these competitors need; it stays well below the proved one, so that they do not measure it.",
-        "The talk's dream, L_sup(f̂) ≤ C L_sup(f), fails in such families for every C below 1/L_sup(f), which is up "
-        "to about 8 here: zero learns nothing, and a large W tells classes apart. Of larger C nothing is shown.",
-        "With k negatives ℓ = log₂(1 + Σ e^(−v_i)), and all v_i share x⁺, which curves the loss by k/(k + 1)² in the "
-        "spread of x's own class and by as much in that of each negative. Ties are negatives of x's own class: j of "
-        "them, with the binomial law of j, cost log₂(1 + j) bits at least. Dropping what the others cost beside them, "
-        "as for k = 1, leaves a bound that is no longer tight for small f. Classes are equal there.",
-        "Seeds choose images anew, but from the same 1797; intervals are over seeds and leave that out. That training "
-        "helps and that five labels do is measured, not proved.",
-    )
-    history = (
-        kit.Version(
-            1, "scales to 5", seeds="19 of 20 hold; one could not reject the charge without spread"
-        ),
-        kit.Version(
-            2,
-            "scales to 4.5",
-            "random W with L^≠ < 1 < L_un, which reject that charge, are rare at 5 and common at 4.5",
-        ),
-        kit.Version(
-            3,
-            "competitors only where zero is f̂; the constant of uniform features no longer counts",
-            "elsewhere the bound is Jensen's inequality alone, and no data enter the constant",
-            seeds="20 of 20 hold",
-        ),
-        kit.Version(
-            4,
-            "the slack at each scale and skew, and the slack of blocks at each size, as laws, with more draws; the "
-            "bound as a search; five labels keep 0.96 of the accuracy, not 0.97; identities moved to tests",
-            "the law of the slack was judged at one scale, with its exponent apart; at k = 2 the interval of five "
-            "labels ended at 0.97",
-            seeds="18 of 20 hold, 2 undecided; of settings 18, 2 undecided",
-        ),
-        kit.Version(
-            5,
-            "up to eight negatives at a time: the bound by the mean classifier with ties, and its slack",
-            "the source says that it extends to k classes, and one negative was run; the margin is that of blocks, "
-            "and drafts at this scale were within 1 %",
-        ),
-    )
-    shared = {
-        "claim.ContrastiveTransfer.middle": "which dimension the small representations have",
-        "claim.ContrastiveTransfer.small_features": "the features themselves",
-        "claim.ContrastiveTransfer.shares": "the shares of the classes themselves",
-        "experiment.zipf": "as they",
-        "steepest.measurement.quantities._contrastive.pair_weights": "weights of pairs of classes, for theory's mean "
-        "there and in the exact losses here; a test sums over triples",
-    }
     tiny = {"per_class": 6, "steps": 100, "batch": 64, "seeds": 3, "draws": 4000}
     full = {"per_class": 40, "trained_ks": (2, 4, 8, 16), "steps": 2000, "batch": 256, "seeds": 10}
     out_of_scope = {"other_skew": 2.0}
@@ -512,43 +444,39 @@ class ContrastiveTransfer(kit.Claim[Setting]):
         )
         yield from self.judge_learned(seen)
 
-    def judge_spread(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge_spread(self, law, seen):
         """Judge what the spread bounds, and the constant of it that a competitor needs."""
-        return [
-            kit.at_most(
-                "spread",
-                0.0,
-                seen.every_excess,
-                each=True,
-                label="L^= − 1 less its bound by the spread",
-            ),
-            kit.at_most(
-                "competitor",
-                law.charge_constant,
-                seen.needed,
-                each=True,
-                label="constant of spread that a competitor f needs, where f̂ = 0",
-            ),
-        ]
+        yield kit.at_most(
+            "spread",
+            0.0,
+            seen.every_excess,
+            each=True,
+            label="L^= − 1 less its bound by the spread",
+        )
+        yield kit.at_most(
+            "competitor",
+            law.charge_constant,
+            seen.needed,
+            each=True,
+            label="constant of spread that a competitor f needs, where f̂ = 0",
+        )
 
-    def judge_learned(self, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge_learned(self, seen):
         """Judge what training and few labels bring."""
-        return [
-            kit.at_most(
-                "trained",
-                0.75,  # no law says how much training helps; a random matrix has one
-                seen.gain,
-                over="k",
-                label="L_sup trained over L_sup random of equal norm",
-            ),
-            kit.at_least(
-                "few",
-                0.96,  # no law either; the interval is ± 0.01
-                seen.few,
-                over="k",
-                label=f"accuracy with {FEW} labels over accuracy with {HELD_OUT}",
-            ),
-        ]
+        yield kit.at_most(
+            "trained",
+            0.75,  # no law says how much training helps; a random matrix has one
+            seen.gain,
+            over="k",
+            label="L_sup trained over L_sup random of equal norm",
+        )
+        yield kit.at_least(
+            "few",
+            0.96,  # no law either; the interval is ± 0.01
+            seen.few,
+            over="k",
+            label=f"accuracy with {FEW} labels over accuracy with {HELD_OUT}",
+        )
 
     def rivals(self, setting, law):
         yield kit.rival("L_sup ≤ L_un − τ", "it subtracts what collisions cost", factor=1.0)
@@ -568,6 +496,7 @@ class ContrastiveTransfer(kit.Claim[Setting]):
         yield kit.rival(
             "slack as if each negative had a positive of its own",
             "each v_i has the variance of two examples",
+            id="own_positives",
             several=("seed negatives", self.several_slack(setting, shared=False)),
         )
         yield kit.rival(
@@ -583,7 +512,7 @@ class ContrastiveTransfer(kit.Claim[Setting]):
             blocks=law.blocks * np.sqrt(law.block),
         )
 
-    def rivals_of_slack(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals_of_slack(self, setting, law):
         """Return wrong theories of the slack of small representations."""
         slacks = self.slacks(setting)
 
@@ -591,47 +520,43 @@ class ContrastiveTransfer(kit.Claim[Setting]):
             shares = [[1 - getattr(slack, part) / slack.total for slack in row] for row in slacks]
             return law.slack * xarray.DataArray(shares, dims=("shares", "seed"))
 
-        return [
-            kit.rival(
-                "slack without the positives' spread",
-                "the mean stands for the positive",
-                id="negatives_only",
-                slack=without("positives"),
-            ),
-            kit.rival(
-                "slack without the pairs within a class",
-                "negatives are said to be of other classes",
-                slack=without("same"),
-            ),
-            kit.rival(
-                "slack ∝ scale²",
-                "losses change to second order",
-                slack=law.slack * (law.scale[1] / law.scale) ** 2,
-            ),
-        ]
+        yield kit.rival(
+            "slack without the positives' spread",
+            "the mean stands for the positive",
+            id="negatives_only",
+            slack=without("positives"),
+        )
+        yield kit.rival(
+            "slack without the pairs within a class",
+            "negatives are said to be of other classes",
+            slack=without("same"),
+        )
+        yield kit.rival(
+            "slack ∝ scale²",
+            "losses change to second order",
+            slack=law.slack * (law.scale[1] / law.scale) ** 2,
+        )
 
-    def rivals_of_spread(self) -> list[kit.Rival]:
+    def rivals_of_spread(self):
         """Return wrong theories of the constant of spread, and of what a competitor is charged."""
         two_point = 1 / (2 * np.log(2))
-        return [
-            kit.rival(
-                "constant of spread 1/(2 log 2)",
-                "two values of equal weight have it",
-                accepted="digits and random W are far from the sharp case; the constant is proved",
-                constant=two_point,
-                charge_constant=two_point,
-            ),
-            kit.rival("L^= is one", "collisions cost one bit", constant=0.0),
-            kit.rival(
-                "L_sup(f̂) ≤ L_sup(f) for every f",
-                "the talk's dream result with constant one",
-                charge=("term", [0.0, 1.0]),
-                charge_constant=0.0,
-            ),
-            kit.rival(
-                "L_sup(f̂) ≤ L^≠(f), without the spread", "f̂ has the least loss", charge_constant=0.0
-            ),
-        ]
+        yield kit.rival(
+            "constant of spread 1/(2 log 2)",
+            "two values of equal weight have it",
+            accepted="digits and random W are far from the sharp case; the constant is proved",
+            constant=two_point,
+            charge_constant=two_point,
+        )
+        yield kit.rival("L^= is one", "collisions cost one bit", constant=0.0)
+        yield kit.rival(
+            "L_sup(f̂) ≤ L_sup(f) for every f",
+            "the talk's dream result with constant one",
+            charge=("term", [0.0, 1.0]),
+            charge_constant=0.0,
+        )
+        yield kit.rival(
+            "L_sup(f̂) ≤ L^≠(f), without the spread", "f̂ has the least loss", charge_constant=0.0
+        )
 
     def controls(self, seen):
         one_label = seen.accuracy.copy()
@@ -647,6 +572,7 @@ class ContrastiveTransfer(kit.Claim[Setting]):
         yield kit.control(
             "supervised pairs of skewed classes for those of equal ones, and so on",
             "the classes of the pairs are not those of the triples",
+            id="other_pairs",
             supervised=(seen.supervised.dims, seen.supervised.values[..., ::-1]),
         )
         yield kit.control("one label in place of five", "one image is no mean", accuracy=one_label)

@@ -67,57 +67,6 @@ class ClassCovariances(kit.Claim[Setting]):
         "outliers of feature and error covariances those of class means": "last_layer",
         "of features, more so with depth": "features_by_depth",
     }
-    statement = (
-        r"H^l=\mathrm{Avg}_c\,h_ch_c^\top+H^l_{\rm within},\quad \Delta^l=\Delta^l_{\rm class}+\Delta^l_{\rm cross}"
-        r"+\Delta^l_{\rm within}+\Delta^l_{c=c'}:\quad \lambda_1,\dots,\lambda_{C-1}\text{ from the means, as } l\to L"
-    )
-    source = "Lecture of 5 October in [@hanin2022]; [@papyan2020a]"
-    corrections = (
-        "The notes leave the weights p_{i,c'} out of Δ, average Δ_class without weights, and subtract δ_c' in "
-        "Δ_cross; it is δ_c, as for the Gauss–Newton matrix. With the printed terms the parts do not add up. "
-        "(Algebra, not tested here.)",
-        "The notes call the largest eigenvalue class-agnostic. That holds of its size, 95 % of which is the mean's. "
-        "Variation along its eigenvector does tell classes apart: at seeds 1101 to 1103 class means carry half to two "
-        "thirds of it in the last layer.",
-    )
-    remarks = (
-        "Training is that of hessian-outliers, where its choice is told.",
-        "H is centred, and C − 1 eigenvalues are compared, as many as centred class means can make. Without centring "
-        "C are looked at. The largest is judged in that layer, of each network, where the common mean carries the "
-        "least of it, and the next C − 1 in the last layer.",
-        "That largest eigenvalue is the work of the rectifier: numbers that are never negative have a mean. Before the "
-        "first rectifier there is none, and class means carry five sixths of the largest eigenvalue. Untrained "
-        "networks have it too. Errors do not: Σ_c' p_{i,c'} δ_{i,c'} is zero for each example.",
-        "For Δ both the means of classes and those of pairs, class and wrong label, count; see three-level-hessian for "
-        "why the class part alone has less.",
-        "The rise with depth is no part of the statement for errors: an untrained network has it too, from 0.37 in the "
-        "first layer to 0.78 in the last at seed 1101, as near the outputs few weights stand between an error and its "
-        "label. For features training turns the order round: untrained ones fall from 0.49 to 0.36.",
-        "The rise with depth is small here, about a hundredth from one layer to the next at the end: the trained first "
-        "layer already separates digits.",
-    )
-    history = (
-        kit.Version(1, "four fifths of the outliers in the last layer, and the order of layers"),
-        kit.Version(
-            2,
-            "0.85 of the outliers for 0.8, and more than at the start",
-            "for errors an untrained network has 0.77 (features 0.33), and passed",
-            seeds="20 of 20 hold",
-        ),
-        kit.Version(
-            3,
-            "one law for features and errors; that training raises the share, in every layer of both, is stated; the "
-            "rise with depth is stated of features alone; eight networks for six",
-            "errors of an untrained network rise with depth as well",
-            seeds="20 of 20 hold",
-        ),
-        kit.Version(
-            4,
-            "the largest eigenvalue without centring is the common mean's, the next are those of class means",
-            "the source says so, and features were centred first; the margin is that of the last layer's share, and "
-            "at seeds 1101 to 1103 shares were within 0.1",
-        ),
-    )
     tiny = {"classes": 3, "seeds": 3, "n": 30, "width": 8, "depth": 2, "batch": 10, "steps": 200}
     full = {"seeds": 10, "n": 450, "width": 64, "steps": 3000}
     out_of_scope = {"steps": 5, "seeds": 3}
@@ -310,6 +259,7 @@ class ClassCovariances(kit.Claim[Setting]):
         yield kit.rival(
             "class means carry as much in an untrained network",
             "random layers keep the classes that the images have",
+            id="given",
             by_training=xarray.zeros_like(law.by_training),
         )
         yield kit.rival(

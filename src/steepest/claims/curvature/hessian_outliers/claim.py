@@ -66,99 +66,6 @@ class HessianOutliers(kit.Claim[Setting]):
         "for C = 10 the gradient too": "gradient_share",
         "as large steps end": ("gradient_share", "gradient_leaves"),
     }
-    statement = (
-        r"\min\Bigl\{i:\frac{v_i^\top G_{\rm class}v_i}{v_i^\top\nabla^2R\,v_i}\le\frac{C}{4(C-1)}\Bigr\}-1"
-        r"=C-1\text{ in most networks},\qquad "
-        r"s_C(t)=\frac{\|P_C\nabla R\|^2}{\|\nabla R\|^2}:\quad s_{10}(\tfrac T3)\ge 0.8,\quad "
-        r"s_C(T)<s_C(\tfrac T3)\text{ for all }C,\qquad "
-        r"\tfrac1C\operatorname{tr}P_C(0)P_C(\tfrac T6)<\tfrac12<\tfrac1C\operatorname{tr}P_C(\tfrac T6)P_C(\tfrac T3)"
-    )
-    source = "Lecture of 3 October in [@hanin2022]; [@sagun2016]; [@gurari2018]"
-    corrections = (
-        "The lecture writes the Hessian of the network's output ẑ; what has the outliers is the Hessian of the "
-        "loss. (Not tested here.)",
-        "The notes say about as many outliers as classes, C. Two counts are meant by it: C − 1 lead the spectrum, and "
-        "among the first 2C + 1 eigenvectors about C carry class means (4.3, 6.3 and 9.7 at seed 0: see the figure).",
-        "After a short time, so Gur-Ari et al., the gradient lies in the span of the C leading eigenvectors. With ten "
-        "classes and large steps it mostly does. With four its share there was 0.63 at a third of the training and "
-        "0.26 at a sixth, and 0.44 and 0.12 with steps of 0.04 (seed 0). So it depends on the number of classes and on "
-        "the steps, and is no property of classifiers as such.",
-        "“Left edge of spectrum gets negative”, so the notes. It is negative at the start already, at about a quarter "
-        "of the largest eigenvalue, and training brings it to about a hundredth.",
-    )
-    remarks = (
-        "Counted are the eigenvectors before the first of whose curvature the class part of the Gauss–Newton matrix "
-        "has less than C/(4(C − 1)): half of the share C/(2(C − 1)) that a feature common to all classes gives it "
-        "(see three-level-hessian). The widest gap in the spectrum, which is shown, may lie among the outliers.",
-        "Two and three classes are left out. At seed 0 all eight networks with two classes have two such eigenvectors, "
-        "and those with three have two to four, 3.5 on average. The class part has one direction more than class "
-        "means differ in, that of the mean gradient; descent rests where the decay balances it, so it is that of the "
-        "weights. It lies behind the first that fails for four classes and more, and random groups of images have it "
-        "too: we read its nearness to the outliers as the reason, and did not test that.",
-        "How networks are trained was chosen after about twenty tries (activation, depth, decay, schedule), for a gap "
-        "in the spectrum to exist at all: read the claim as what happens in such training, not in any. "
-        "It takes weight decay. Without it risks are 10⁻² and below, and the spectrum falls off smoothly: a few hard "
-        "examples make it.",
-        "The gradient is that of what is descended, decay included, over six steps before the step size is first "
-        "lowered, and P_C projects on the C leading eigenvectors. At the start and at a sixth it is one gradient, "
-        "which is drawn and not judged: at a sixth its share was 0.26, 0.54 and 0.82 for four, six and ten classes at "
-        "seed 0. At the end it was 0.15, 0.22 and 0.33. That noise and large steps keep it in the sharp directions is "
-        "how we read this, and did not test.",
-        "The lower end is that of ten classes. The Gauss–Newton matrix has no negative curvature; what makes it is the "
-        "part that residuals weigh, which is large at the start and small once images are fitted. Larger batches end "
-        "at sharper places: 2.8, 3.8 and 4.7 were the largest eigenvalues at the end with 16, 32 and 128 images in a "
-        "batch (means of six networks, seed 1101). That costs two trainings more and is not judged.",
-        "With four classes one network in fifteen has four or five leading eigenvectors with class means. So what is "
-        "said is said of most networks: that more than half have just C − 1, for each C.",
-        "That the share is less at the end is judged by the C for which it falls least: the smallest fall in each row "
-        "of one network a C, whose mean is at most that of every C.",
-    )
-    history = (
-        kit.Version(1, "the widest gap in the spectrum, within ± 1", seeds="inconclusive at most"),
-        kit.Version(
-            2,
-            "eigenvectors before the first without class means; eight networks for five; the gradient over six steps "
-            "before the step size is lowered, in place of that at the end",
-            "a gap may lie among the outliers; the check of the gradient at the end had failed",
-            "17 of 20 hold, 3 inconclusive with four classes",
-        ),
-        kit.Version(
-            3,
-            "one law over the classes with intervals at all of them at once; twelve networks for eight; the statement "
-            "is the count that is judged",
-            "the printed formula counted C eigenvectors among the first 2C + 1, and the judge C − 1 before the first "
-            "that fails",
-        ),
-        kit.Version(
-            4,
-            "the gradient's share is claimed of ten classes as large steps end; it must be lower with the fewest "
-            "classes, and for every C at the end; overlaps are judged for every C against one half, in place of their "
-            "order and a bound in the mean over C",
-            "the sentence spoke of any C and of all large steps, and only the largest C was judged, at a third: with "
-            "four classes, or at a sixth, the share is below the margin",
-            seeds="18 of 20 hold, 2 are inconclusive; of 20 settings 17 hold, 3 are inconclusive",
-        ),
-        kit.Version(
-            5,
-            "the lower end of the spectrum: negative at the start, at a third and at the end, and ever less",
-            "the source says that it becomes negative, and no check looked; six networks at seed 1101 showed the order",
-            seeds="13 of 20 hold, 7 are inconclusive; of 20 settings 12 hold, 8 are inconclusive",
-        ),
-        kit.Version(
-            6,
-            "the count of most networks, by the median of each three",
-            "with four classes one network in fifteen has four or five such eigenvectors in place of three; the "
-            "interval of a mean over networks then reaches the margin, over twenty networks as well (seeds 1102, 1103)",
-            seeds="20 of 20 hold; of 20 settings 18 hold, 2 are inconclusive",
-        ),
-        kit.Version(
-            7,
-            "the share of networks with just C − 1, which must be above a half at each C, by Wilson's interval; "
-            "eighteen networks for twelve",
-            "four medians that are equal had a point for an interval. Where one network in fifteen differs, of twelve "
-            "networks one run in five would be undecided",
-        ),
-    )
     ragged = ("values", "class_share", "random_share")  # 2C + 1 eigenvectors of each network
     tiny = {
         "classes": (4, 5, 10),
@@ -300,6 +207,7 @@ class HessianOutliers(kit.Claim[Setting]):
         yield kit.rival(
             "as many leading eigenvectors whatever the classes",
             "they are the network's",
+            id="same_count",
             leading=xarray.full_like(law.leading, max(self.classes) - 1),
         )
         yield kit.rival(
@@ -341,6 +249,7 @@ class HessianOutliers(kit.Claim[Setting]):
         yield kit.control(
             "the gradients of networks with the fewest classes for every C",
             "few classes leave more of the gradient elsewhere",
+            id="few_classes",
             share=seen.share.isel(classes=[0] * seen.sizes["classes"]),
         )
         yield kit.control(
@@ -352,6 +261,7 @@ class HessianOutliers(kit.Claim[Setting]):
         yield kit.control(
             "the Gauss–Newton matrix along the same eigenvectors",
             "it has no negative curvature",
+            id="convex_part",
             lowest=seen.lowest_of_convex,
         )
         yield kit.control(

@@ -111,63 +111,6 @@ class NeuralCollapse(kit.Claim[np.ndarray]):
         "form a simplex": ("angles", "norm_spread"),
         "with the classifier's rows": ("duality", "nearest_mean"),
     }
-    statement = (
-        r"\Sigma_W\to 0,\quad \cos(\mu_c-\mu_G,\,\mu_{c'}-\mu_G)\to-\tfrac{1}{C-1},\quad "
-        r"\tfrac{W}{\|W\|_F}-\tfrac{M}{\|M\|_F}\to 0,\quad \arg\max_c (Wh+b)_c=\arg\min_c\|h-\mu_c\|"
-    )
-    source = "Lecture of 5 October in [@hanin2022]; [@papyan2020b]; [@zhu2021]; [@jacot2025]"
-    corrections = (
-        "The notes call the class means mutually orthogonal. It is the centred means that end with equal angles, of "
-        "cosine −1/(C−1); before centring, free features are orthogonal with the squared loss (without bias) and a "
-        "simplex with cross-entropy.",
-    )
-    remarks = (
-        "Class means of a wide network are near a simplex whatever they are: independent random ones, once centred, "
-        "have mean |cos + 1/(C−1)| of about 0.75/√p, 0.13 here. So means count as a simplex whose angles are off by "
-        "at most 0.7 of what those of random means are, and whose lengths by 0.8. Networks have half of it in the "
-        "angles and six tenths in the lengths.",
-        "Limits are those of small decay: nothing here goes to zero at a fixed one. NC1 is the spread within classes "
-        "over that between them, NC2 is about angles and lengths of the centred means, NC3 is ‖W/‖W‖ − M/‖M‖‖ with M "
-        "of the means, NC4 the share of images that the classifier and the nearest class mean decide differently. NC1 "
-        "ends near 0.002 and NC3 near 0.2, which three times as many steps leave between 0.17 and 0.2 (three "
-        "networks). NC3 is 1 when the error becomes zero, and would be 0.46 if rows were orthogonal and centred means "
-        "a simplex, which is the minimum of free features without a bias: the bound is two thirds of that.",
-        "Protocol of Papyan et al.: batches, momentum 0.9, decay of all parameters, a tenth of the step size after "
-        "each third. Angles and NC3 settle on the clock step size/(1 − 0.9) × decay × steps, so fewer steps take a "
-        "larger decay: the first third lasts about 4 units here and 6.7 in the full preset (after 0.5 units, angles "
-        "were still off by 0.15 to 0.19). Warm-up, because without it one network of forty diverged.",
-        "The judged networks have the squared loss, for which collapse under weight decay is proved (Jacot et al. "
-        "2025). We began with cross-entropy and the same margins, and that fails (run --loss cross-entropy): NC1 "
-        "falls two- to fourfold and stops between 0.03 and 0.06, at every decay (0.0005 to 0.005) and depth (2, 3) "
-        "tried, while NC2 to NC4 come about or nearly. With the squared loss NC1 ends near 0.002, at a quarter of "
-        "the decay near 0.0005.",
-        "Networks differ in NC1 when the error becomes zero, from 0.02 to 0.14, and hardly at the end.",
-        "A heuristic reason: at the margins that decay allows, the curvature of cross-entropy is of the order of "
-        "the decay, so gathering a class gains no more than it costs; the squared loss has curvature one. Free "
-        "features collapse with both, as each is decayed by itself. No dimension of the class means was lost at any "
-        "setting.",
-    )
-    history = (
-        kit.Version(1, "cross-entropy; angles within 0.1 of a simplex; width 64, four networks"),
-        kit.Version(
-            2,
-            "the squared loss; nine tenths of what random means have, for angles and lengths; width 32, six networks",
-            "cross-entropy fails; random means of 64 dimensions pass",
-            seeds="17 of 20 hold, 3 inconclusive",
-        ),
-        kit.Version(
-            3,
-            "seven tenths of it for angles and eight for lengths; NC3 against two thirds of that of orthogonal rows; "
-            "ten networks for six, of the loss that is judged alone, with batches drawn with replacement",
-            "half as much deviation again passed; six networks left a tenfold fall of NC1 undecided",
-            seeds="20 of 20 hold; of settings 10, 10 undecided",
-        ),
-        kit.Version(
-            4,
-            "scope: five classes, decay of networks up to 0.00225",
-            "with six classes, or more decay, NC1 ends higher: its tenfold fall was undecided at 10 of 20 settings",
-        ),
-    )
     tiny = {
         "classes": 5,
         "seeds": 3,
@@ -381,6 +324,7 @@ class NeuralCollapse(kit.Claim[np.ndarray]):
         yield kit.rival(
             "free rows of the classifier are the centred means",
             "so NC3 says; true for cross-entropy, not for the squared loss without bias",
+            id="self_dual",
             free_duality=0.0,
         )
         yield kit.rival(

@@ -87,74 +87,6 @@ class ThreeLevelHessian(kit.Claim[Setting]):
         "its outliers": "outliers",
         "are those of the first two": "left",
     }
-    statement = (
-        r"G=\sum_c w_c\,g_c g_c^\top+\sum_{c\neq c'}w_{cc'}(g_{cc'}-g_c)(g_{cc'}-g_c)^\top"
-        r"+\sum_{i,\,c'\neq y_i}w_{ic'}(g_{ic'}-g_{y_ic'})(\cdot)^\top+G_{c=c'};\qquad"
-        r"\operatorname{rank}G=\min\big(n(C-1),\,h(d+C-2)\big)\text{ for }h\text{ neurons on }d\text{ inputs}"
-    )
-    source = "Lecture of 5 October in [@hanin2022]; [@papyan2019]; [@papyan2020a]"
-    corrections = (
-        "The notes print G as the mean of g gᵀ over examples with their own labels. That is the empirical Fisher "
-        "matrix; G sums over all labels c' with weights p_{i,c'}, without which the four parts do not add up.",
-        "In the notes' G_cross the second factor subtracts g_c', where it is g_c, and in G_within g_ic', where it is "
-        "g_cc'. (Both corrections are algebra, not tested here beyond the sum of the parts.)",
-        "The notes give the outliers to the class part alone.",
-        "The notes bound the rank of the Hessian by the smaller of the numbers of data and parameters. G has n(C − 1) "
-        "already, until the weights bound it, and on many inputs the Hessian has more.",
-    )
-    remarks = (
-        "We began with the notes' statement, that without the class part the outliers are gone, and with ten classes "
-        "it fails: four to five of nine outliers stay, the largest at 0.6 of its size (see the figure). With four "
-        "classes none stays, though there the count of G's own outliers is inconclusive. Without class and "
-        "cross-class parts together none is left.",
-        "That the parts add up to G is algebra: any grouping of the images does. It tells whether the program does "
-        "what the definitions say.",
-        "Why: let a class's gradients collapse, its wrong labels be equally likely, and all classes share one feature "
-        "h, so that g_cc' = (e_c − e_c') ⊗ h. On the C − 1 outliers the class part is then as C² to (C − 1)² − 1 for "
-        "the cross-class part: it has C/(2(C − 1)) of each, hardly more than half for many classes. With orthogonal "
-        "features it has them all. Features of ReLU networks have a large common part.",
-        "That share is ours, not the notes'. It was first checked as an equality; measured is a little more (0.58), as "
-        "features are not only common, and it became a lower bound. The order of the levels was first one of largest "
-        "eigenvalues, and a check that removing the cross-class part alone leaves all nine was dropped: it left 7.4.",
-        "Outliers of G are counted as in hessian-outliers: eigenvectors before the first of whose eigenvalue the "
-        "class part has less than C/(4(C − 1)). They are C − 1, not C: along a common feature the vectors Σ_c' (e_c "
-        "− e_c') have rank C − 1. An eigenvalue that is left counts where it lies above the middle of the gap after "
-        "the first C − 1.",
-        "Training is that of hessian-outliers, where its choice is told.",
-        "Ranks are counted on dense matrices of networks with one hidden layer at random weights, on Gaussian inputs. "
-        "What bounds them is not the number p of weights: each of h neurons can be scaled against the weights that "
-        "leave it, and one number be added to all of these, which leaves the probabilities as they are. G has p − 2h = "
-        "h(d + C − 2) at most. Scalings move the gradient, unless it vanishes, so that the Hessian may have p − h. "
-        "That these bounds are reached is what is judged; for fewer inputs, and for deeper networks, the Hessian's "
-        "rank is not predicted.",
-        "Weight decay is essential. Without it the risk falls to 10⁻² or less, the weights p_{i,c'} sit on the few "
-        "hardest examples, and the spectrum is theirs: no gap at C − 1. Tanh networks had none with decay either.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "outliers above the widest gap, within ± 1; the cross-class part removed alone as well",
-        ),
-        kit.Version(
-            2,
-            "outliers as in hessian-outliers, all three counts within ± ½; the cross-class part is not removed alone",
-            "the widest gap may lie among the outliers; without the cross-class part 7.4 of nine were left",
-            seeds="20 of 20 hold",
-        ),
-        kit.Version(
-            3,
-            "one law over what is removed; the field that removed the class part alone is gone, what is left of it "
-            "is drawn; eight networks for five",
-            "the choice of what is removed changed the statement, and one of the two fails; five networks that agree "
-            "leave room for another in half of all",
-            seeds="18 of 20 hold, 2 undecided; of settings 20",
-        ),
-        kit.Version(
-            4,
-            "ranks of G and of the Hessian of small networks",
-            "the notes bound the rank by the number of data, which algebra denies and no check did",
-        ),
-    )
     tiny = {"classes": 3, "seeds": 3, "n": 30, "width": 8, "depth": 2, "batch": 10, "steps": 200}
     full = {"seeds": 8, "n": 450, "width": 48, "steps": 3000}
     out_of_scope = {"steps": 5, "seeds": 3}
@@ -232,29 +164,27 @@ class ThreeLevelHessian(kit.Claim[Setting]):
         yield from self.judge_levels(law, seen)
         yield from self.judge_ranks(law, seen)
 
-    def judge_ranks(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge_ranks(self, law, seen):
         """Compare ranks of small networks, each of which must be as predicted."""
         axes = f"for h = {NEURONS}, d = {INPUTS}"
-        return [
-            kit.follows(
-                "rank",
-                law.gauss_rank,
-                seen.gauss_rank.astype(float),
-                0.5,
-                absolute=True,
-                each=True,
-                label=f"rank of G {axes}",
-            ),
-            kit.follows(
-                "hessian_rank",
-                law.hessian_rank,
-                seen.hessian_rank.astype(float),
-                0.5,
-                absolute=True,
-                each=True,
-                label=f"rank of the Hessian on {max(IMAGES)} inputs {axes}",
-            ),
-        ]
+        yield kit.follows(
+            "rank",
+            law.gauss_rank,
+            seen.gauss_rank.astype(float),
+            0.5,
+            absolute=True,
+            each=True,
+            label=f"rank of G {axes}",
+        )
+        yield kit.follows(
+            "hessian_rank",
+            law.hessian_rank,
+            seen.hessian_rank.astype(float),
+            0.5,
+            absolute=True,
+            each=True,
+            label=f"rank of the Hessian on {max(IMAGES)} inputs {axes}",
+        )
 
     def judge_levels(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
         """Compare the parts of G of trained networks, and its outliers."""
@@ -296,40 +226,38 @@ class ThreeLevelHessian(kit.Claim[Setting]):
         yield from self.rivals_of_levels(law)
         yield from self.rivals_of_ranks(law)
 
-    def rivals_of_ranks(self, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals_of_ranks(self, law):
         """Return wrong theories of the ranks of small networks."""
         n = law.images
         c = law.labels
         weights = NEURONS * (INPUTS + c)
         printed = np.minimum(n, weights)
-        return [
-            kit.rival(
-                "rank min(n, p)",
-                "so the notes, of the Hessian",
-                gauss_rank=printed,
-                hessian_rank=printed.isel(images=-1, drop=True),
-            ),
-            kit.rival(
-                "rank of G: nC in place of n(C − 1)",
-                "each label has a gradient",
-                gauss_rank=np.minimum(n * c, weights - 2 * NEURONS),
-            ),
-            kit.rival(
-                "rank of G: min(n(C − 1), p)",
-                "n(C − 1), until the weights are fewer",
-                gauss_rank=np.minimum(n * (c - 1), weights),
-            ),
-            kit.rival(
-                "rank of G: min(n(C − 1), p − h)",
-                "as for outputs that are compared as they are",
-                gauss_rank=np.minimum(n * (c - 1), weights - NEURONS),
-            ),
-            kit.rival(
-                "the Hessian has the rank of G",
-                "G is most of the Hessian where the network fits",
-                hessian_rank=law.gauss_rank.isel(images=-1, drop=True),
-            ),
-        ]
+        yield kit.rival(
+            "rank min(n, p)",
+            "so the notes, of the Hessian",
+            gauss_rank=printed,
+            hessian_rank=printed.isel(images=-1, drop=True),
+        )
+        yield kit.rival(
+            "rank of G: nC in place of n(C − 1)",
+            "each label has a gradient",
+            gauss_rank=np.minimum(n * c, weights - 2 * NEURONS),
+        )
+        yield kit.rival(
+            "rank of G: min(n(C − 1), p)",
+            "n(C − 1), until the weights are fewer",
+            gauss_rank=np.minimum(n * (c - 1), weights),
+        )
+        yield kit.rival(
+            "rank of G: min(n(C − 1), p − h)",
+            "as for outputs that are compared as they are",
+            gauss_rank=np.minimum(n * (c - 1), weights - NEURONS),
+        )
+        yield kit.rival(
+            "the Hessian has the rank of G",
+            "G is most of the Hessian where the network fits",
+            hessian_rank=law.gauss_rank.isel(images=-1, drop=True),
+        )
 
     def rivals_of_levels(self, law: xarray.Dataset) -> list[kit.Rival]:
         """Return wrong theories of outliers and levels."""

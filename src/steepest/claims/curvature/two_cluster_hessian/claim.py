@@ -65,40 +65,6 @@ class TwoClusterHessian(kit.Claim[None]):
         "1 + 2/s² times the rest": "start",
         "ends below it": ("place", "end", "ratio", "crossing"),
     }
-    statement = (
-        r"r=\frac{\mathbb E\,\sigma'(2au)\,u^2}{s^2\,\mathbb E\,\sigma'(2au)},\quad u\sim N(\sqrt2,s^2):\qquad "
-        r"r(0)=1+\frac2{s^2},\qquad r\!\left(\tfrac{\sqrt2}{s^2}\right)"
-        r"=\frac{\mathbb E\,v^2/\cosh(\sqrt2v/s)}{\mathbb E\,1/\cosh(\sqrt2v/s)}<1,\quad v\sim N(0,1)"
-    )
-    source = (
-        "Lecture of 3 October in [@hanin2022], figure “Bulk + Outliers Dynamics in Hessian spectrum with CE loss on 2 "
-        "class task”; [@sagun2016]"
-    )
-    corrections = (
-        "The notes count about as many outliers as classes. Softmax of two outputs has one: the Hessian is zero along "
-        "whatever moves both outputs together.",
-    )
-    remarks = (
-        "The figure of the notes is of a network with hidden layers, and has no numbers. This is its linear case, in "
-        "which everything is an integral over one coordinate; with a hidden layer features move too, which is not "
-        "tested here.",
-        "What is said is of all points that the clusters could give. In a random sample of 4000 the ratio at the "
-        "optimum is off by 4 % to 8 %, as few points lie where the classifier is undecided. So each cluster is filled "
-        "evenly, by scrambled points of Sobol', and classifiers differ in the scrambling.",
-        "Along the flow outputs are ±a⟨x, e⟩, e the direction from cluster to cluster; at the optimum a = √2/s² they "
-        "are the true chances of the classes.",
-        "At the start labels have no say: the outlier is the first principal component of the inputs. What training "
-        "makes of it depends on labels and on the shape of the clusters.",
-        "At the optimum the ratio is below one for every s, and tends to one for wide clusters: without 1/cosh both "
-        "averages would be one, and it gives more weight to the middle.",
-        "Curvature falls in all directions as points are decided, and most along the class direction: with s = 0.8 by "
-        "a factor of 99, and of 9 across it.",
-        "With clusters half as wide again along their line the class direction ends above the rest, at every spread "
-        "here (a changed world).",
-    )
-    history = (
-        kit.Version(1, "ratio of curvatures along the flow, at both its ends, and where it is one"),
-    )
     tiny = {"spreads": (1.2, 1.7), "dimension": 2, "examples": 256, "seeds": 3}
     full = {"spreads": (0.8, 1.2, 1.7, 2.0), "examples": 8192, "seeds": 30}
     out_of_scope = {"spreads": (0.3, 1.1), "examples": 256, "seeds": 3}

@@ -107,52 +107,6 @@ class AutodiffSubgradient(kit.Claim[Setting]):
         "gets slope 2 relu'(0) at 0, not 1": "slopes",
         "a random direction mends it": ("repaired", "repaired_programs"),
     }
-    statement = (
-        r"f(x)=\sigma(x)-\sigma(-x)=x:\qquad f'_{\mathrm{AD}}(0)=2s,\quad \partial f(0)=\{1\},\qquad s=\sigma'_{"
-        r"\mathrm{AD}}(0);\qquad \nabla_u f'(x;u)\in\partial f(x)\ \text{ for almost every }u"
-    )
-    source = "J. Lee's talk in the notes [@vodrahalli2019], “Computing Subgradients”; [@kakade2018]; [@clarke1983]"
-    corrections = (
-        "The notes say that automatic differentiation returns a superset of the gradient. It returns one vector, which "
-        "need not be in the subdifferential; the superset is the set that the chain rule gives.",
-    )
-    remarks = (
-        "All but the descents from random starts is exact, and agrees to rounding or not at all: what is tested is the "
-        "library that differentiates, and the chain rule with its slopes s at ties.",
-        "With the slope ½ at ties, as jnp.maximum has it, a network of one hidden layer gets the mean of the gradients "
-        "on both sides, which is an element. That is luck: σ(x) − σ(σ(x)) = 0 then gets ¼.",
-        "Weights and points of the networks are whole numbers, so that ties are exact. Two neurons share each "
-        "hyperplane, as in x = σ(x) − σ(−x). Where the normals of all kinks at a point are independent, s = 0 and 1 "
-        "are gradients of cells, and automatic differentiation is right.",
-        "That a wrong slope has probability zero is true of random starts: all of them reach the minimum. It is no "
-        "comfort to a start at zero, where descent with s = 0 stays for ever; with s = 1 its first step is twice too "
-        "long.",
-        "Davis, Drusvyatskiy, Kakade and Lee (2018): limit points of stochastic subgradient steps with Ση = ∞ and "
-        "Ση² < ∞ are stationary in Clarke's sense, if iterates stay bounded. Here networks of four neurons learn "
-        "twelve random labels, with weight decay and noise on exact gradients. The rate √η is ours, for noise of one "
-        "size: where the loss is smooth with curvature h, weights wander by √(η/h) and gradients by √(ηh). On most "
-        "runs some kink ends at an example, and the gradient of the cell, without free slopes there, stays. With small "
-        "steps nothing is ever exactly at a kink, so that the smallest element is that of slopes in [0, 1] at all "
-        "kinks within 3η.",
-        "The repair differentiates the one-sided derivative in a random direction. It costs one more forward pass.",
-    )
-    history = (
-        kit.Version(1, "programs, networks and descents", seeds="20 of 20 hold"),
-        kit.Version(
-            2,
-            "the distance to Clarke's set at every number of kinks, descents with every slope at ties step by step; "
-            "programs beside their kinks and backward passes in the place of the repair as changed worlds",
-            "one number stood for all networks, and only descent with s = 0 was told from the repaired one",
-        ),
-        kit.Version(
-            3,
-            "stochastic descent of networks with steps that shrink",
-            "the talk has its limit points stationary in Clarke's sense, and no check had any. The absolute loss was "
-            "tried first and is still on its way after 20 000 steps. Inputs, the first step size, looks, runs and the "
-            "control with constant steps were set after drafts and after a run at seed 0 that was undecided; the "
-            "margin of the exponent was not changed",
-        ),
-    )
     tiny = {"nets": 3, "starts": 40, "steps": 150, "noisy_steps": 1000, "runs": 3}
     full = {"pairs": 8, "nets": 200, "starts": 20_000}
     out_of_scope = {"offset": 0.5}
@@ -380,6 +334,7 @@ class AutodiffSubgradient(kit.Claim[Setting]):
         yield kit.rival(
             "the backward pass returns an element of the subdifferential",
             "the notes: something that contains the gradient",
+            id="element",
             slopes=slopes_where(always, 1.0),
             network=law.low,
             outside=0 * law.outside,

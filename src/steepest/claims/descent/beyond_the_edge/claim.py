@@ -80,39 +80,6 @@ class BeyondTheEdge(kit.Claim[Setting]):
         "does not diverge": "survives",
         "its sharpness falls to 2/η": kit.literal("late", value=1),
     }
-    statement = (
-        r"\lambda_{\max}\big(\nabla^2R(\theta_0)\big)=s\,\frac2\eta,\quad 1<s\le2:\qquad"
-        r"\lambda_{\max}\big(\nabla^2R(\theta_t)\big)\to\frac2\eta,\qquad \max_tR(\theta_t)\approx R(\theta_0)"
-    )
-    source = (
-        "Phase diagram of edge-of-stability (docs/findings.md); against lecture 7 of [@hanin2022], on linear "
-        "regression"
-    )
-    remarks = (
-        "This is a finding about this kind of network, not a theorem. The limit of two is no law: it is a round number "
-        "below s = 2.5 to 4, where the first networks of two hidden layers diverge. With four hidden layers, 32 wide "
-        "and C_W = ½, the first diverge at s = 1.6.",
-        "Nor is it for every start. With C_W = 1.6 and 48 neurons the sharpness falls from s = 1.2 to 0.85 to 1.01 of "
-        "2/η and is still there after 400 steps; from s = 1.5 and 2 it ends at 0.97 to 1.03.",
-        "The loss is ½‖f − y‖², summed over ten outputs and averaged over images. Each run draws its images anew; the "
-        "networks of one run share them.",
-        "The step size is that of each network, 2s over the sharpness of its own start, which varies by a quarter.",
-        "The risk oscillates and never exceeds its start. That the first direction holds little of it is our "
-        "explanation, and not judged. The catapult of a linear network throws the risk up by orders.",
-        "A changed world is the same start with steps of a quarter of the size: its sharpness stays above 2/η and "
-        "rises later. So the sharpness falls because of the step size and not by itself.",
-        "Late means the mean of five readings over the last fifth of the steps. It lies 1 % above 2/η from s = 1.2 "
-        "and 3 % from farther out, at seed 0.",
-        "Not tried: ReLU, cross-entropy, other data than digits.",
-    )
-    history = (
-        kit.Version(1, "late sharpness within −5 and +15 %, of 3 networks", seeds="20 of 20 hold"),
-        kit.Version(
-            2,
-            "within −4 and +9 %, of 5 networks, at each s; nine tenths of 2/η as a rival; starts with C_W near 1",
-            "nine tenths of 2/η would have held, and networks of larger weights end below it",
-        ),
-    )
     ragged = ("sharpness", "residual", "risk", "beyond_sharpness")
     tiny = {
         "multiple": (1.2, 1.5, 2.0),

@@ -49,32 +49,6 @@ class BurerMonteiro(kit.Claim[Matrices]):
         "solves max-cut's program for almost all A if r(r+1)/2 > n": ("solved", "certificate"),
         "some trap it if r(r+3)/2 ≤ n": "trapped",
     }
-    statement = (
-        r"\tfrac{r(r+1)}2>n:\ \text{for almost every }A\text{ local maxima of }\langle A,XX^\top\rangle,\ "
-        r"\lVert x_i\rVert=1,\text{ have the value }\max_{Z\succeq0,\,\mathrm{diag}Z=1}\langle A,Z\rangle;"
-        r"\qquad\tfrac{r(r+3)}2\le n:\ \text{for some }A\text{ one does not}"
-    )
-    source = (
-        "Lecture of Ge in the notes [@vodrahalli2019] (max-cut among the problems whose local minima are all global); "
-        "[@boumal2016] for long rows, [@waldspurger2020] for short ones"
-    )
-    corrections = (
-        "The notes count max-cut among problems without bad local optima. That is so of its semidefinite program in "
-        "long rows, not of cuts, which are rows of length one: on Gaussian A hardly an end of ascent over cuts has the "
-        "program's value, nor one of rows shorter than the rank of its solution.",
-    )
-    remarks = (
-        "A maximum is certified: where Diag(λ) − A is positive semidefinite, with λ_i the length of Σ_j A_ij x_j, the "
-        "value Σλ_i bounds that of every Z. Theory solves the program by an interior-point method.",
-        "Traps are built for rows of each length in the same way, and hold just up to r(r + 3)/2 = n, at 14, 20 and 27 "
-        "too, where there are as many equations as unknowns. Beyond, the same X is a saddle that ascent leaves for the "
-        "best. For r(r + 3)/2 > n ≥ r(r + 1)/2 that shows no more than that this construction fails.",
-        "A trap is no exception of measure zero: its X is a strict maximum up to turns of all rows, and stays one if A "
-        "is changed a little. Waldspurger and Waters prove that there are such A; this one is ours.",
-        "On Gaussian A of these sizes the best Z has rank two to four mostly, and rows of that length reach it nearly "
-        "always: a typical A needs far less than theory does for almost all (left figure).",
-    )
-    history = (kit.Version(1, "Gaussian matrices with certificates, traps at every length"),)
     tiny = {"sizes": (12, 13), "longest": 5, "starts": 2, "near": 1, "sweeps": 60}
     full = {"starts": 20, "near": 5, "sweeps": 1000, "seeds": 10}
     out_of_scope = {"longest": 4}
@@ -234,6 +208,7 @@ class BurerMonteiro(kit.Claim[Matrices]):
         yield kit.control(
             "a negative eigenvalue twice as large as a trap can hold",
             "there the rows are a saddle",
+            id="beyond_its_room",
             trapped=seen.beyond,
         )
 

@@ -98,72 +98,7 @@ class Catapult(kit.Claim[Setting]):
         "throws descent off its start": ("recursion", "peak_exponent"),
         "into a flatter minimum": "final_flatness",
     }
-    statement = (
-        r"\frac{2}{\lambda_0}<\gamma<\frac{4}{\lambda_0}\;\Longrightarrow\;"
-        r"\max_t L_t=\Theta(m),\quad \lambda_\infty<\frac{2}{\gamma}"
-    )
-    source = "Lectures of 5 October and 7 November in [@hanin2022]; [@lewkowycz2020]"
-    corrections = (
-        "The notes print the second equation of the recursion with γλ − 4/(z−y); the network obeys "
-        "λ' = λ + γ a r (γλr − 4z) with r = z − y and a = ‖x‖²/(md), to rounding. At y = 0 it cannot be told from "
-        "λ + γ a r²(γλ − 4); at y = 1 the data reject that, and the printed form.",
-    )
-    remarks = (
-        "For ReLU networks theory gives no threshold. The rule of thumb 12/λ₀ is shown beside the measurement and not "
-        "judged: up to which step training works depends on the data. On raw digits its end is not even a divergence "
-        "(the network dies: no neuron is active any more); on centred digits it is one, and earlier. What is judged "
-        "for ReLU is one step size on raw digits: the loss rises, then converges below its start, and γλ ends below 2.",
-        "That γλ ends below 2 is all but implied by converging. So the curvature at which descent ends is judged by "
-        "itself, at each γλ₀: the recursion tells it of every network.",
-        "Test errors are of ReLU networks on 30 of the centred digits 3 and 8, at γλ₀ = 1.5 and 3, on the images that "
-        "are left: after as many steps, which is how the lecture compares them, and after the same η · steps. In "
-        "drafts lazy networks erred on 7 to 9 % and thrown ones on 6 %. Where neurons start in pairs of opposite "
-        "output weights, so that there is no output to forget, it is the other way round: 3.5 % for lazy networks, "
-        "4.2 % for thrown ones, although their minima are as much flatter. So the gain is no sign that flat minima "
-        "generalize. Up to γλ₀ = 3.25 all networks converged.",
-        "Close to two the peak is too low to measure its power of the width; close to four it comes within some four "
-        "steps, too few to measure its time.",
-    )
-    history = (
-        kit.Version(1, "the recursion at y = 0, phases and scaling"),
-        kit.Version(
-            2,
-            "y = 1; of ReLU that the loss rises and converges; narrower margins",
-            "at y = 0 wrong rules cannot be told, and dead ReLU networks passed",
-        ),
-        kit.Version(
-            3,
-            "16 seeds",
-            "margins of the peak were narrower than 10 seeds allow at 3 of 5 seeds, wrong at none",
-            seeds="5 of 5 hold",
-        ),
-        kit.Version(4, "32 seeds", "seed 0 did not reject the slope of small gaps"),
-        kit.Version(
-            5,
-            "γλ at the end against the recursion's, at each γλ₀; linearized networks, and the loss at the start, as "
-            "changed worlds",
-            "“below 2” is near to a tautology: “below 3” would have held",
-        ),
-        kit.Version(
-            6,
-            "judged too: from which γλ₀ on the loss rises, and by how much λ falls where γλ₀ < 2; four widths in each "
-            "choice of the scope",
-            "the threshold at 2 had been drawn and not judged; with 200, 600 and 2000 neurons the interval of the "
-            "peak's time was wider than its margin, at 7 of 20 settings",
-        ),
-        kit.Version(
-            7,
-            "test errors of ReLU networks on centred digits at γλ₀ = 3 against 1.5, and of silent starts",
-            "the lecture says that test accuracy is best after a catapult, and no check had a test error; no theory "
-            "tells the gain, and the order was seen at seeds 1101 to 1103, for three other pairs of digits too",
-        ),
-    )
     ragged = ("end_flatness", "relu_loss", "relu_peak", "relu_flatness")
-    shared = {
-        "experiment.linear_network": "it makes the network; theory needs its first output and kernel alone",
-        "experiment.output_and_ntk": "of the start there, by autodiff along the whole descent here",
-        "experiment.two_layers": "it shapes normal numbers as weights",
-    }
     tiny = {
         "multiples": (1.0, 1.5, 3.0, 4.2),
         "width": 50,
@@ -429,57 +364,53 @@ class Catapult(kit.Claim[Setting]):
         yield from self.judge_digits(law, seen)
         yield from self.judge_peaks(law, seen)
 
-    def judge_digits(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge_digits(self, law, seen):
         """Compare where descents of ReLU networks on digits end, and their test errors."""
-        return [
-            kit.at_most(
-                "relu_flatness",
-                law.relu_flatness,
-                seen.relu_end,
-                each=True,
-                label=f"γλ after γλ₀ = {self.relu_multiples[1]:g}, ReLU on digits",
-            ),
-            kit.agrees(
-                "relu_thrown",
-                abs(seen.relu_thrown - law.relu_thrown),
-                0.0,
-                label="share of ReLU networks whose loss does not rise, or does not converge then",
-            ),
-            kit.at_most(
-                "catapult_error",
-                law.test_error,
-                seen.test_error,
-                over="clock",
-                label="ReLU on digits: test error at γλ₀ = 3 over that at 1.5",
-            ),
-            kit.at_most(
-                "start_forgotten",
-                law.silent_error,
-                seen.silent_error,
-                over="clock",
-                label="test error of lazy networks with no output at the start over that of thrown ones",
-            ),
-        ]
+        yield kit.at_most(
+            "relu_flatness",
+            law.relu_flatness,
+            seen.relu_end,
+            each=True,
+            label=f"γλ after γλ₀ = {self.relu_multiples[1]:g}, ReLU on digits",
+        )
+        yield kit.agrees(
+            "relu_thrown",
+            abs(seen.relu_thrown - law.relu_thrown),
+            0.0,
+            label="share of ReLU networks whose loss does not rise, or does not converge then",
+        )
+        yield kit.at_most(
+            "catapult_error",
+            law.test_error,
+            seen.test_error,
+            over="clock",
+            label="ReLU on digits: test error at γλ₀ = 3 over that at 1.5",
+        )
+        yield kit.at_most(
+            "start_forgotten",
+            law.silent_error,
+            seen.silent_error,
+            over="clock",
+            label="test error of lazy networks with no output at the start over that of thrown ones",
+        )
 
-    def judge_peaks(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge_peaks(self, law, seen):
         """Compare how high the loss is thrown at each width, and when."""
-        return [
-            kit.power(
-                "peak_exponent",
-                law.peak,
-                seen.peak_loss,
-                0.08,  # the correction at m = 100 is 0.03, and the interval 0.04
-                over="width",
-                label="peak loss against width",
-            ),
-            kit.follows(
-                "peak_time",
-                law.peak_time_slope,
-                seen.slopes,
-                0.12,  # the interval is 6 %, the correction at m = 100 is 4 %
-                label="steps to the peak per log √(m/L₀)",
-            ),
-        ]
+        yield kit.power(
+            "peak_exponent",
+            law.peak,
+            seen.peak_loss,
+            0.08,  # the correction at m = 100 is 0.03, and the interval 0.04
+            over="width",
+            label="peak loss against width",
+        )
+        yield kit.follows(
+            "peak_time",
+            law.peak_time_slope,
+            seen.slopes,
+            0.12,  # the interval is 6 %, the correction at m = 100 is 4 %
+            label="steps to the peak per log √(m/L₀)",
+        )
 
     def rivals(self, setting, law):
         yield kit.rival(
@@ -517,6 +448,7 @@ class Catapult(kit.Claim[Setting]):
         yield kit.rival(
             "the test error falls to 1/γλ₀, as the curvature may",
             "flatter minima err less, and steps converge fastest at γλ = 1",
+            id="as_flat",
             test_error=("clock", [1 / THROWN_STEP] * 2),
         )
         yield kit.rival(
@@ -593,6 +525,7 @@ class Catapult(kit.Claim[Setting]):
         yield kit.control(
             "lazy networks from the usual start for those with no output there",
             "they keep the output of their start",
+            id="usual_start",
             silent_lazy=seen.usual_lazy,
         )
 

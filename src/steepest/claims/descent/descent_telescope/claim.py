@@ -60,40 +60,6 @@ class DescentTelescope(kit.Claim[Setting]):
         "stay near each reference that fits on the features along the way": "moving_features",
         "with 2 − 0.41η in the bound and no more": "best_constant",
     }
-    statement = (
-        r"\|W_T-\bar W\|^2+(2-c\eta)\,\eta\sum_{t<T}R(W_t)\le\|W_0-\bar W\|^2+2\eta\sum_{t<T}R^{(t)}(\bar W),"
-        r"\qquad c=\max_u\frac{\sigma(-u)^2}{\log(1+e^{-u})}=0.408"
-    )
-    source = "Last ten minutes of the talk [@telgarsky2024]; [@ji2020a]"
-    remarks = (
-        "The identity ‖W_T − W̄‖² − ‖W_0 − W̄‖² = −2ηΣ⟨∇R(W_t), W_t − W̄⟩ + η²Σ‖∇R(W_t)‖² is algebra: only a wrong "
-        "formula or a bug can fail it, and its rivals are wrong formulas.",
-        "R^{(t)}(W̄) is the risk of W̄ on the features at step t: the network linearized at W_t, which is homogeneous in "
-        "W, evaluated at W̄. Its inequality ⟨∇R(W_t), W_t − W̄⟩ ≥ R(W_t) − R^{(t)}(W̄) needs a convex loss and "
-        "⟨∇f(W), W⟩ = f(W), which a tanh layer does not have.",
-        "The constant c is ours. As ‖∇f‖ ≤ ‖x‖ ≤ 1 here, ‖∇R‖² ≤ c R, and the inequality bounds something for every η "
-        "below 2/c = 4.9. The cruder ‖∇R‖² ≤ R gives 2 − η for 2 − cη. One example of length one, a reference next to "
-        "the start and a single step attain 2 − cη; gradients of images are far from that.",
-        "None of this says that descent converges: Σ R^{(t)}(W̄) may grow with T.",
-        "In the convex case, logistic regression with η ≤ 1/β, the same telescope gives R(W_T) ≤ R(W̄) + "
-        "(‖W_0 − W̄‖² − ‖W_T − W̄‖²)/(2ηT). With the second term kept the 2 cannot be improved: references farther down "
-        "a slow descent, where the risk is almost linear, nearly attain it. Without that term 4ηT is the sharpest.",
-        "Each run draws its images anew; the networks of one run share them.",
-    )
-    history = (
-        kit.Version(1, "the identity, and what follows from it"),
-        kit.Version(
-            2,
-            "the worst step of all networks",
-            "the worst of each network left a control without power at 15 of 20 seeds",
-            seeds="20 of 20 hold",
-        ),
-        kit.Version(
-            3,
-            "an example that attains the constant; the identity is no headline; three step sizes",
-            "networks keep the bound with any c from 0.1 to 2",
-        ),
-    )
     tiny = {"steps": 30, "width": 8, "n": 20}
     full = {"steps": 2000, "width": 512, "n": 200, "seeds": 8}
     out_of_scope = {"step_sizes": (1.0, 2.0, 10.0)}

@@ -102,46 +102,6 @@ class FactorizationLandscape(kit.Claim[Setting]):
             "found_curvature",
         ),
     }
-    statement = (
-        r"f(X)=\tfrac14\lVert XX^\top-M\rVert^2,\quad \nabla f=0\iff X=U_S\Lambda_S^{1/2}Q;\qquad "
-        r"\text{unless }S\text{ is best:}\quad "
-        r"\lambda_{\min}(\nabla^2 f)=\begin{cases}-\max_{v\notin S}\lambda_v & |S|<r\\ "
-        r"\min_{u\in S}\lambda_u-\max_{v\notin S}\lambda_v & |S|=r\end{cases}\;<0"
-    )
-    source = "Lectures of Ge on 27 January and of J. Lee in the notes [@vodrahalli2019]; [@ge2016]; [@ge2017a]"
-    corrections = (
-        "The lecture states the second-order necessary condition as “gradient is zero and Hessian is not PSD”. It is "
-        "that the Hessian is positive semidefinite, as the argument that follows uses it (a slip, not tested here).",
-        "Lee's “the only local minimizer is the top eigenvector” of the best rank-k approximation is for k = 1; for "
-        "k columns it is the span of the top k, and X is known up to a rotation.",
-    )
-    remarks = (
-        "The whole spectrum is predicted, not only the index: 2λ_u, λ_u + λ_u', λ_u − λ_v, −λ_v and zeros. Each of its "
-        "numbers is compared with automatic differentiation.",
-        "That there are no other critical points is searched for, with Gauss–Newton steps on ‖∇f‖² from random starts, "
-        "which are drawn to saddles as much as to minima; those that stall at a minimum of ‖∇f‖ without a zero "
-        "are not counted. At each that is found the lowest curvature is formed too, so that none is judged by "
-        "its value alone. A search cannot prove it; that XXᵀX = MX forces eigenvectors does.",
-        "The constant 2 of Ge's lemma is attained wherever the columns of X are orthogonal to those of U and XᵀX = "
-        "UᵀU = cI; the lecture does not say whether it is sharp.",
-        "Leaving the saddle at the second of two eigenvectors, r = 1, log(x₂/x₁) falls at the rate λ_1 − λ_2 exactly "
-        "along the flow, however far; descent with η = 0.01/λ_1 differs by ηgap/2, at most a third of a percent.",
-        "Rotations Q of the columns are a symmetry: where k columns are used, k(k − 1)/2 + k(r − k) eigenvalues of the "
-        "Hessian vanish, so that minima are strict only up to it.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "spectra at constructed points, searches, descents and escapes",
-            seeds="20 of 20 hold",
-        ),
-        kit.Version(
-            2,
-            "the curvature at points that searches find; longer points, the other matrix and other starts as changed "
-            "worlds; times to leave at each gap and distance",
-            "only wrong theories had failed the spectra, and searches compared values alone",
-        ),
-    )
     tiny = {
         "exact": (4.0, 3.0),
         "over": (3.0, 2.0, 1.0),
@@ -410,33 +370,31 @@ class FactorizationLandscape(kit.Claim[Setting]):
             label="time to leave the saddle at the second eigenvector",
         )
 
-    def judge_lemma(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge_lemma(self, law, seen):
         """Judge Ge's identity and lemma at pairs of X and U."""
-        return [
-            kit.agrees(
-                "identity",
-                seen.identity_off,
-                1e-12,
-                label="∇²f[Δ, Δ] − ½‖ΔΔᵀ‖² + (3/2)‖E‖² − 4⟨∇f, Δ⟩, E = XXᵀ − M",
-            ),
-            kit.at_most(
-                "lemma", law.constant, seen.ratio, each=True, label="‖ΔΔᵀ‖²/‖E‖² of random pairs"
-            ),
-            kit.follows(
-                "sharp",
-                law.constant,
-                seen.orthogonal_ratio,
-                1e-10,
-                each=True,
-                label="‖ΔΔᵀ‖²/‖E‖² where XᵀU = 0 and XᵀX = UᵀU = cI",
-            ),
-        ]
+        yield kit.agrees(
+            "identity",
+            seen.identity_off,
+            1e-12,
+            label="∇²f[Δ, Δ] − ½‖ΔΔᵀ‖² + (3/2)‖E‖² − 4⟨∇f, Δ⟩, E = XXᵀ − M",
+        )
+        yield kit.at_most(
+            "lemma", law.constant, seen.ratio, each=True, label="‖ΔΔᵀ‖²/‖E‖² of random pairs"
+        )
+        yield kit.follows(
+            "sharp",
+            law.constant,
+            seen.orthogonal_ratio,
+            1e-10,
+            each=True,
+            label="‖ΔΔᵀ‖²/‖E‖² where XᵀU = 0 and XᵀX = UᵀU = cI",
+        )
 
     def rivals(self, setting, law):
         yield from self.rivals_of_points(law)
         yield from self.rivals_of_lemma()
 
-    def rivals_of_points(self, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals_of_points(self, law):
         """Return wrong theories of the critical points."""
         levels = self.spectra(self.dimension)
         r = self.columns
@@ -453,58 +411,54 @@ class FactorizationLandscape(kit.Claim[Setting]):
             _with_geometric_means(spectrum, row[list(chosen)])
             for (row, chosen), spectrum in zip(sets, law.spectrum.values, strict=True)
         ]
-        return [
-            kit.rival(
-                "f = ¼(Σ_{i∉S} λ_i)²",
-                "the omitted part as one number",
-                value=("point", [left_out.sum() ** 2 / 4 for left_out in omitted]),
-            ),
-            kit.rival(
-                "only the origin is a saddle",
-                "the only point where X has no direction",
-                index=("point", np.where(used == 0, index, 0)),
-            ),
-            kit.rival(
-                "only points of deficient rank are saddles",
-                "an unused column is the way out; X of full rank has none",
-                index=("point", positive * (r - used)),
-                lowest=("point", np.where(used < r, -top, 0)),
-            ),
-            kit.rival(
-                "λ_min = −max λ_v at every saddle",
-                "right wherever a column is unused",
-                id="largest_omitted",
-                lowest=("point", np.where(best, 0, -top)),
-                escape=law.escape * law.gap / (law.gap + 1),
-            ),
-            kit.rival(
-                "mixing two columns costs 2√(λ_u λ_u')",
-                "it is 2λ_u where both are equal",
-                spectrum=("point eigenvalue", geometric),
-            ),
-            kit.rival(
-                "only the origin and the best are critical",
-                "a landscape without spurious minima need not have these saddles",
-                value=("point", np.where(best | (used == 0), value, least)),
-            ),
-        ]
+        yield kit.rival(
+            "f = ¼(Σ_{i∉S} λ_i)²",
+            "the omitted part as one number",
+            value=("point", [left_out.sum() ** 2 / 4 for left_out in omitted]),
+        )
+        yield kit.rival(
+            "only the origin is a saddle",
+            "the only point where X has no direction",
+            index=("point", np.where(used == 0, index, 0)),
+        )
+        yield kit.rival(
+            "only points of deficient rank are saddles",
+            "an unused column is the way out; X of full rank has none",
+            index=("point", positive * (r - used)),
+            lowest=("point", np.where(used < r, -top, 0)),
+        )
+        yield kit.rival(
+            "λ_min = −max λ_v at every saddle",
+            "right wherever a column is unused",
+            id="largest_omitted",
+            lowest=("point", np.where(best, 0, -top)),
+            escape=law.escape * law.gap / (law.gap + 1),
+        )
+        yield kit.rival(
+            "mixing two columns costs 2√(λ_u λ_u')",
+            "it is 2λ_u where both are equal",
+            spectrum=("point eigenvalue", geometric),
+        )
+        yield kit.rival(
+            "only the origin and the best are critical",
+            "a landscape without spurious minima need not have these saddles",
+            value=("point", np.where(best | (used == 0), value, least)),
+        )
 
-    def rivals_of_lemma(self) -> list[kit.Rival]:
+    def rivals_of_lemma(self):
         """Return wrong theories of Ge's identity and lemma."""
-        return [
-            kit.rival(
-                "½‖ΔΔᵀ‖² − ‖E‖² + 4⟨∇f, Δ⟩",
-                "then the lemma's 2 would be just what is needed",
-                identity=("term", [0.5, -1.0, 4.0]),
-            ),
-            kit.rival(
-                "‖ΔΔᵀ‖² ≤ 1.207 ‖E‖²",
-                "the constant of the lemma for ‖Δ‖² σ_r(M) (Tu et al. 2016)",
-                id="local_constant",
-                constant=1 / (2 * (np.sqrt(2) - 1)),
-            ),
-            kit.rival("the lemma's constant is 3", "as much as the proof can bear", constant=3.0),
-        ]
+        yield kit.rival(
+            "½‖ΔΔᵀ‖² − ‖E‖² + 4⟨∇f, Δ⟩",
+            "then the lemma's 2 would be just what is needed",
+            identity=("term", [0.5, -1.0, 4.0]),
+        )
+        yield kit.rival(
+            "‖ΔΔᵀ‖² ≤ 1.207 ‖E‖²",
+            "the constant of the lemma for ‖Δ‖² σ_r(M) (Tu et al. 2016)",
+            id="local_constant",
+            constant=1 / (2 * (np.sqrt(2) - 1)),
+        )
+        yield kit.rival("the lemma's constant is 3", "as much as the proof can bear", constant=3.0)
 
     def controls(self, seen):
         turned = lambda name: (seen[name].dims, seen[name].values[::-1])

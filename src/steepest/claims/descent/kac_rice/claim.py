@@ -62,61 +62,6 @@ class KacRice(kit.Claim[Setting]):
         "by index": "by_index",
         "says how high": ("height", "saddles"),
     }
-    statement = (
-        r"\mathbb E\,\#\mathrm{crit}_k=\frac{\mathrm{Vol}(S^{N-1})}{(2\pi p)^{(N-1)/2}}\;\mathbb E\,"
-        r"\big|\det A\big|\,1[\mathrm{index}\,A=k],\qquad A=\sqrt{p(p-1)}\,G-p\,h\,I,\quad h\sim N(0,1)"
-    )
-    source = "Ge's lecture of 27 January in the notes [@vodrahalli2019], spin-glass models; [@auffinger2013]"
-    remarks = (
-        "G is a symmetric Gaussian matrix of dimension N − 1 with variances one off and two on the diagonal, and h is "
-        "the height.",
-        "Prediction: |det A| makes the height an eigenvalue of a matrix of one dimension more, so that the count is an "
-        "average over eigenvalues of N × N Gaussian matrices, known to a thousandth. Tests compare it with |det A| "
-        "itself. On the circle it is 2√(3p − 2).",
-        "On the circle critical points are the real roots of a polynomial, all of them. On spheres Newton's method "
-        "starts from many points, and x and −x come together. Morse's sum Σ(−1)^k c_k certifies that none is missing, "
-        "up to pairs of neighbouring index; at even N and odd p it vanishes by symmetry and certifies nothing. What "
-        "counts there is how few pairs ±x were found by one start alone: there are about as many more that none found.",
-        "For p = 3 and N = 3 the count by index follows from the total by Morse (c_0 = c_2, c_1 = 2c_0 − 2), so that "
-        "only N = 4 tests it apart.",
-        "“All local minima are about equally good” is a statement about large N: the standard deviation of the "
-        "minima's heights over their mean falls with N. It is measured at N = 2, 3 and 4 only, 1.06, 0.57 and 0.40 by "
-        "theory; the rest of that curve is computed, not measured. Their mean over √N tends to −2√((p − 1)/p), slowly: "
-        "−1.63 for p = 3, where theory has −0.94 at N = 4 and −1.5 at N = 60.",
-        "The talk's experiments on MNIST are not repeated here: no formula counts critical points of a network's risk.",
-    )
-    history = (
-        kit.Version(1, "counts, heights and their spread", seeds="20 of 20 hold"),
-        kit.Version(
-            2,
-            "laws over p and N; counts at each index; sums of pure powers as a changed world; 500 forms for 450",
-            "“by index” was judged of minima alone, and on spheres no changed world was tried",
-            seeds="20 of 20 hold",
-        ),
-        kit.Version(
-            3,
-            "with N = 5 the tilt of the saddles' heights is not told; theory has as many points of index k as of "
-            "N − 1 − k",
-            "the full preset, run for the first time, was undecided: N = 4 and 5 do not tell a square root, and the "
-            "reversed law differed from the law by the noise of theory alone",
-        ),
-    )
-    not_told = {
-        f"{name}.{axis}.{null}": "N is 3 to 5, of which neighbours' square roots differ by a sixth at most"
-        for name, axis in {
-            "sphere": "dimension",
-            "height": "dimension",
-            "minima": "dimension",
-            "saddles": "high",
-        }.items()
-        for null in ("steeper", "shallower")
-    } | {
-        "height.dimension.halved": "from N = 3 to 4 heights differ by a seventh, of which the margin takes half"
-    }
-    shared = {
-        "steepest.landscapes._critical_points.binomial_weights": "it makes forms isotropic, which is all that theory "
-        "knows of them"
-    }
     tiny = {"circles": 200, "forms": 12, "starts": 60}
     full = {"circles": 40000, "dimensions": (3, 4, 5), "forms": 1500, "starts": 600}
     out_of_scope = {"signs": 1.0}
@@ -303,6 +248,7 @@ class KacRice(kit.Claim[Setting]):
         yield kit.rival(
             "heights of the k-th eigenvalue, without Kac–Rice's weight",
             "heights are eigenvalues",
+            id="unweighted",
             height=("dimension", [mean[0] for mean, _ in plain[1:]]),
             saddles=("high", saddles),
             spread=("at", [-deviation[0] / mean[0] for mean, deviation in plain]),

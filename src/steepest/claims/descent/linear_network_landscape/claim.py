@@ -88,46 +88,6 @@ class LinearNetworkLandscape(kit.Claim[Setting]):
         "all strict with two layers; with three some are flat": ("lowest_curvature", "index"),
         "left after a power of 1/α": ("mode_time", "power"),
     }
-    statement = (
-        r"f=\tfrac12\lVert W_L\cdots W_1-Y\rVert^2:\quad \lambda_{\min}=\min_{u\in S,\,v\notin S} s_u^{1-2/L}(s_u-s_v)"
-        r"\wedge 0,\ \text{ and } -\max_{v\notin S}s_v \text{ if } L=2,\ |S|<h;\qquad "
-        r"T_{1/2}(\alpha)\simeq\begin{cases}\tfrac1s\log\tfrac{\sqrt s}{\alpha} & L=2\\ "
-        r"\tfrac{\alpha^{2-L}}{(L-2)\,s} & L\ge 3\end{cases}"
-    )
-    source = (
-        "Ge's lecture of 27 January in the notes [@vodrahalli2019], “Linear Networks”; [@kawaguchi2016]; "
-        "[@saxe2014]"
-    )
-    remarks = (
-        "The lecture says that two layers have no higher-order saddles and three or more do. The table of all "
-        "eigenvalues, with the factor s_u^(1 − 2/L), is derived here and compared with automatic differentiation.",
-        "Only balanced critical points are looked at (each layer carries s_i^(1/L)), up to rotations; points whose "
-        "first layer is larger and last layer smaller by one factor, which have the same index and another spectrum; "
-        "and for three layers those with W_1 = W_3 = 0 and any W_2: these have the value of the origin and are strict, "
-        "with λ_min = −s_1‖W_2‖. So the same value of f can belong to a strict and to a flat saddle.",
-        "“If the product of all layers has rank r, a critical point is a global optimum or a saddle” is not tested "
-        "apart: with S of full size the formula says it.",
-        "Starts with α e_1e_1ᵀ in every layer follow the equation of one mode to the integrator's tolerance. From α "
-        "times random orthogonal layers only how the time grows from one size to the next is predicted: near the "
-        "origin the flow is homogeneous, which gives α^(2 − L) times a constant of the start. With two layers the "
-        "second mode, α^(2 − 2s_2/s_1) when the first is learned, bends the line unless s_2 is well below s_1.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "critical points of three depths, and times to leave the origin",
-            seeds="20 of 20 hold",
-        ),
-        kit.Version(
-            2,
-            "times at each size, in place of fitted exponents; unbalanced points, networks of another depth and starts "
-            "off the mode as changed worlds",
-            "a fit over sizes hides its shape, and only wrong theories had failed the spectra",
-        ),
-    )
-    shared = {
-        "steepest.claims.descent._tables.padded": "it fills rows with zeros; one that it lost would lack on one side"
-    }
     tiny = {"sizes": (0.1, 0.05, 0.03), "seeds": 3}
     full = {"seeds": 30, "sizes": (0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001)}
     out_of_scope = {"sizes": (2.0, 1.5, 1.4)}
@@ -410,7 +370,7 @@ class LinearNetworkLandscape(kit.Claim[Setting]):
         )
         yield from self.rivals_of_times(law)
 
-    def rivals_of_points(self, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals_of_points(self, law):
         """Return wrong theories of the balanced critical points."""
         points = self.all_points(self.depths)
         twos = self.all_points(tuple(2 for _ in self.depths))
@@ -426,57 +386,56 @@ class LinearNetworkLandscape(kit.Claim[Setting]):
             ],
             fill=0.0,
         )
-        return [
-            kit.rival(
-                "f = ½(Σ_{i∉S} s_i)²",
-                "the omitted part as one number",
-                value=("point", [left_out.sum() ** 2 / 2 for left_out in omitted]),
-            ),
-            kit.rival(
-                "λ_min = −max s_v at every saddle",
-                "right for two layers with an unused neuron",
-                lowest=("point", np.where(law.value == least, 0, -top)),
-            ),
-            kit.rival(
-                "the index of two layers at every depth",
-                "as if depth changed the path and not the landscape",
-                index=("point", [float(point.index) for point in twos]),
-            ),
-            kit.rival(
-                "λ_min = s_u − s_v at every depth, without s_u^(1 − 2/L)",
-                "right for s_u = 1 and for two layers",
-                lowest=("point", np.min(bare, 1)),
-                spectrum=("point eigenvalue", bare),
-            ),
-        ]
+        yield kit.rival(
+            "f = ½(Σ_{i∉S} s_i)²",
+            "the omitted part as one number",
+            value=("point", [left_out.sum() ** 2 / 2 for left_out in omitted]),
+        )
+        yield kit.rival(
+            "λ_min = −max s_v at every saddle",
+            "right for two layers with an unused neuron",
+            lowest=("point", np.where(law.value == least, 0, -top)),
+        )
+        yield kit.rival(
+            "the index of two layers at every depth",
+            "as if depth changed the path and not the landscape",
+            index=("point", [float(point.index) for point in twos]),
+        )
+        yield kit.rival(
+            "λ_min = s_u − s_v at every depth, without s_u^(1 − 2/L)",
+            "right for s_u = 1 and for two layers",
+            id="bare_gaps",
+            lowest=("point", np.min(bare, 1)),
+            spectrum=("point eigenvalue", bare),
+        )
 
-    def rivals_of_times(self, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals_of_times(self, law):
         """Return wrong theories of the time in which descent leaves the origin."""
         first = self.singular[0]
         depth = law.depth
         logs = np.log(1 / np.array(self.sizes))
         leading = law.scale ** (2.0 - depth) / (np.maximum(depth - 2, 1) * first)
         late = np.log(1 / law.scale) / first + 0 * depth
-        return [
-            kit.rival(
-                "log(1/α)/s at every depth",
-                "as from every strict saddle",
-                time=late,
-                growth=("from_scale", logs[1:] / logs[:-1]),
-            ),
-            kit.rival(
-                "α^(1 − L)/((L − 1)s), and log(1/α)/2s for two layers",
-                "the gradient at the origin is of order α^(L − 1)",
-                time=law.scale ** (1.0 - depth) / ((depth - 1) * first),
-                growth=law.growth ** ((law.deep - 1) / (law.deep - 2)),
-                added=law.added / 2,
-            ),
-            kit.rival(
-                "α^(2 − L)/((L − 2)s), or log(1/α)/s, without the rest",
-                "the limit of small starts alone",
-                time=xarray.where(depth == 2, late, leading),
-            ),
-        ]
+        yield kit.rival(
+            "log(1/α)/s at every depth",
+            "as from every strict saddle",
+            time=late,
+            growth=("from_scale", logs[1:] / logs[:-1]),
+        )
+        yield kit.rival(
+            "α^(1 − L)/((L − 1)s), and log(1/α)/2s for two layers",
+            "the gradient at the origin is of order α^(L − 1)",
+            id="another_power",
+            time=law.scale ** (1.0 - depth) / ((depth - 1) * first),
+            growth=law.growth ** ((law.deep - 1) / (law.deep - 2)),
+            added=law.added / 2,
+        )
+        yield kit.rival(
+            "α^(2 − L)/((L − 2)s), or log(1/α)/s, without the rest",
+            "the limit of small starts alone",
+            id="leading_term",
+            time=xarray.where(depth == 2, late, leading),
+        )
 
     def controls(self, seen):
         place = {key: at for at, key in enumerate(self.sets())}
@@ -509,6 +468,7 @@ class LinearNetworkLandscape(kit.Claim[Setting]):
         yield kit.control(
             "two layers for three or more, and the deepest for two",
             "the power is that of the depth",
+            id="depths_exchanged",
             time=(seen.time.dims, seen.time.values[::-1]),
             fall=(seen.fall.dims, seen.fall.values[::-1]),
         )

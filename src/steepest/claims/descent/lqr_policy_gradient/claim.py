@@ -114,65 +114,6 @@ class LqrPolicyGradient(kit.Claim[Setting]):
         "at rates known from it": ("rate", "gauss_newton_order"),
         "the cost is not convex": "midpoint_radius",
     }
-    statement = (
-        r"C(K)-C^*\le\frac{\lVert\Sigma^*\rVert}{4\mu^2\sigma_{\min}(R)}\lVert\nabla C(K)\rVert_F^2,\qquad "
-        r"\frac{C_{t+1}-C^*}{C_t-C^*}\to\big(1-2\eta\,\sigma_{\min}(\Sigma^*)\,\sigma_{\min}(M^*)\big)^2,\quad "
-        r"M^*=R+B^\top P^*B"
-    )
-    source = "Fazel's talk of 28 January in the notes [@vodrahalli2019]; [@fazel2018]"
-    corrections = (
-        "The notes: “starting from dimension three and up, it's completely not convex”. With one input it does take "
-        "three states; with two inputs the stable feedbacks of two states are not convex already: A = B = I, "
-        "A − BK = N and Nᵀ with N = ((0, 10), (0, 0)) are nilpotent, and half-way between them the spectral radius is "
-        "5. With one input and two states the stable feedbacks are a triangle.",
-        "“Not star-convex” is right in two dimensions already: from the stable feedback with A − BK = ((0, c), (0, 0)) "
-        "half of the way to K* leads out of the stable ones, for c from about 4/|N*₂₁| on, N* = A − BK*.",
-        "The notes ask for poly(1/ε) rollouts to come ε-close. With differences of two rollouts from one start a fixed "
-        "number a step is enough: at K* the gradient of every single rollout's cost vanishes, and with it the noise.",
-    )
-    remarks = (
-        "Rates are ours, and sharp: the Hessian of C at K* is 2 M* ⊗ Σ*, and natural steps remove Σ*. The paper's "
-        "rates are bounds, six to fourteen times slower here. The decay is read along the slowest direction, where "
-        "other modes do not blur it; what decides arrival is the cost.",
-        "μ is the lowest eigenvalue of Σ_0. The constant of gradient dominance has a 4 that the paper leaves out, as "
-        "∇C = 2EΣ gives ‖∇C‖ ≥ 2μ‖E‖. It is checked on systems x' = ax + u of one state, where it is sharp as a and q "
-        "tend to zero: the worst that we found.",
-        "C − C* is computed as tr Σ_K (K − K*)ᵀM*(K − K*), which is exact and has no cancellation. Predictions use "
-        "SciPy's Riccati and Lyapunov solvers, the experiment series of its own.",
-        "Natural gradient steps are the theorem's, η = 1/(2(‖R‖ + ‖B‖²C_0/μ)), gradient steps 0.7/(‖Σ‖‖M‖) at the "
-        "start, so that their numbers do not compare; no theorem promises that these gradient steps keep the system "
-        "stable, and they did. Descents by rollouts take half such steps: with whole ones one of 60 systems was lost, "
-        "at seed 4, while the claim was made; with half of them none of 150.",
-        "Gradient descent on feedbacks in which each input sees half of the states only (sparse) stops above C*; the "
-        "notes have no theorem on that, nor have we.",
-        "Single rollouts, as in the source, are the control. At this r their noise is a hundred times that of "
-        "differences; a larger r would make it smaller and the bias larger.",
-        "The error of a gradient by rollouts is √((D E‖G‖²/‖∇C‖² − 1)/m) with D = kn. In systems of several states the "
-        "−1 is a few percent, which they do not tell; with one state D E‖G‖² is 3‖∇C‖², and the error √(2/m) and not "
-        "√(3/m).",
-    )
-    history = (
-        kit.Version(1, "rates fitted at distances between 1e-5 and 1e-10", seeds="17 of 20 hold"),
-        kit.Version(
-            2,
-            "rates between 1e-7 and 1e-11, 2000 steps and 10 systems for 1500 and 12, starts that cost half more",
-            "two were inconclusive, as faster modes still fed the slowest; in one a descent had not arrived",
-            seeds="20 of 20 hold",
-        ),
-        kit.Version(
-            3,
-            "rates of each system and start; rollouts on systems of one state; systems of one input, and methods "
-            "exchanged, as changed worlds",
-            "the −1 in the error of rollouts was not seen, and only wrong theories had failed the rates",
-            seeds="19 of 20 hold, 1 is undecided; of settings 19, 1 undecided",
-        ),
-        kit.Version(
-            4,
-            "where the way to K* leaves the stable feedbacks",
-            "the source says that the cost is not star-convex, and no check told it from a cost that is",
-        ),
-    )
-    shared = {"claim._tilted": "it says which systems are asked about, a given of both"}
     tiny = {
         "seeds": 3,
         "states": 3,
@@ -428,38 +369,36 @@ class LqrPolicyGradient(kit.Claim[Setting]):
         )
         yield from self.judge_rollouts(law, seen)
 
-    def judge_rollouts(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge_rollouts(self, law, seen):
         """Judge gradients that rollouts estimate, and where descent with them ends."""
-        return [
-            kit.follows(
-                "rollout_error",
-                law.error,
-                seen.pooled,
-                0.12,  # the interval over systems takes 0.05, their number moves the mean by as much
-                label="error of the gradient by m pairs of rollouts, times √m",
-            ),
-            kit.power(
-                "rollout_exponent",
-                law.error_decay,
-                seen.errors,
-                0.08,
-                over="size",
-                label="that error against m",
-            ),
-            kit.follows(
-                "one_state_error",
-                law.one_state,
-                seen.one_state,
-                0.08,  # of 4000 squares of Gaussians a system, 0.03 in the interval; r = 0.02 makes 0.01
-                label="one state: error of the gradient by a pair of rollouts",
-            ),
-            kit.at_most(
-                "rollout_arrival",
-                law.rollout_end,
-                seen.rollout_end,
-                label=f"by {self.rollout_pairs} pairs of rollouts a step: log₁₀ (C − C*)/C* at the end",
-            ),
-        ]
+        yield kit.follows(
+            "rollout_error",
+            law.error,
+            seen.pooled,
+            0.12,  # the interval over systems takes 0.05, their number moves the mean by as much
+            label="error of the gradient by m pairs of rollouts, times √m",
+        )
+        yield kit.power(
+            "rollout_exponent",
+            law.error_decay,
+            seen.errors,
+            0.08,
+            over="size",
+            label="that error against m",
+        )
+        yield kit.follows(
+            "one_state_error",
+            law.one_state,
+            seen.one_state,
+            0.08,  # of 4000 squares of Gaussians a system, 0.03 in the interval; r = 0.02 makes 0.01
+            label="one state: error of the gradient by a pair of rollouts",
+        )
+        yield kit.at_most(
+            "rollout_arrival",
+            law.rollout_end,
+            seen.rollout_end,
+            label=f"by {self.rollout_pairs} pairs of rollouts a step: log₁₀ (C − C*)/C* at the end",
+        )
 
     def rivals(self, setting, law):
         yield kit.rival(
@@ -490,7 +429,7 @@ class LqrPolicyGradient(kit.Claim[Setting]):
         )
         yield from self.rivals_of_rollouts(law)
 
-    def rivals_of_rates(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals_of_rates(self, setting, law):
         """Return wrong theories of how fast descents converge."""
         lr = np.asarray(setting.lr)
         rate = law.rate.values
@@ -499,50 +438,48 @@ class LqrPolicyGradient(kit.Claim[Setting]):
         covariances = np.array([[np.linalg.eigvalsh(_optimum(system)[1])[0]] for system in systems])
         of_start = lowest / covariances * min(self.narrow, 1.0) ** 2
         way = lambda gradient, natural: ("seed start way", np.stack([gradient, natural], -1))
-        return [
-            kit.rival(
-                "gradient: σ_min(Σ_0) in place of σ_min(Σ*)",
-                "Σ* ≥ Σ_0, which the paper's bounds use",
-                rate=way(-np.log(1 - of_start), rate[..., 1]),
-            ),
-            kit.rival(
-                "natural: σ_min(R) in place of σ_min(M*)",
-                "M* ≥ R, as in the paper's bound",
-                rate=way(rate[..., 0], -np.log(1 - 2 * lr[..., 1])),
-            ),
-            kit.rival("∇C = EΣ", "a gradient without the factor 2", rate=law.rate / 2),
-            kit.rival(
-                "the rate is 2ησσ, without its logarithm",
-                "right for small steps",
-                rate=1 - np.exp(-law.rate),
-            ),
-            kit.rival(
-                "Gauss–Newton converges linearly", "the theorem promises a factor a step", order=1.0
-            ),
-        ]
+        yield kit.rival(
+            "gradient: σ_min(Σ_0) in place of σ_min(Σ*)",
+            "Σ* ≥ Σ_0, which the paper's bounds use",
+            id="covariance_of_start",
+            rate=way(-np.log(1 - of_start), rate[..., 1]),
+        )
+        yield kit.rival(
+            "natural: σ_min(R) in place of σ_min(M*)",
+            "M* ≥ R, as in the paper's bound",
+            rate=way(rate[..., 0], -np.log(1 - 2 * lr[..., 1])),
+        )
+        yield kit.rival("∇C = EΣ", "a gradient without the factor 2", rate=law.rate / 2)
+        yield kit.rival(
+            "the rate is 2ησσ, without its logarithm",
+            "right for small steps",
+            id="first_order",
+            rate=1 - np.exp(-law.rate),
+        )
+        yield kit.rival(
+            "Gauss–Newton converges linearly", "the theorem promises a factor a step", order=1.0
+        )
 
-    def rivals_of_rollouts(self, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals_of_rollouts(self, law):
         """Return wrong theories of the error of gradients that rollouts estimate."""
         count = self.states * self.inputs
-        return [
-            kit.rival(
-                "error of exact costs, √((kn − 1)/m)",
-                "exact costs in random directions",
-                error=0 * law.error + (count - 1) ** 0.5,
-                one_state=0 * law.one_state + 1e-3,  # none at all; a law of zero has no ratio
-            ),
-            kit.rival(
-                "error of rollouts √(D E‖G‖²/(m‖∇C‖²)), without − 1",
-                "what is drawn has this square",
-                error=np.sqrt(law.error**2 + 1),
-                one_state=0 * law.one_state + 3**0.5,
-            ),
-            kit.rival(
-                "error of rollouts ∝ m^−¼",
-                "r must shrink with the number of rollouts, were they single",
-                error_decay=law.error_decay**0.5,
-            ),
-        ]
+        yield kit.rival(
+            "error of exact costs, √((kn − 1)/m)",
+            "exact costs in random directions",
+            error=0 * law.error + (count - 1) ** 0.5,
+            one_state=0 * law.one_state + 1e-3,  # none at all; a law of zero has no ratio
+        )
+        yield kit.rival(
+            "error of rollouts √(D E‖G‖²/(m‖∇C‖²)), without − 1",
+            "what is drawn has this square",
+            error=np.sqrt(law.error**2 + 1),
+            one_state=0 * law.one_state + 3**0.5,
+        )
+        yield kit.rival(
+            "error of rollouts ∝ m^−¼",
+            "r must shrink with the number of rollouts, were they single",
+            error_decay=law.error_decay**0.5,
+        )
 
     def controls(self, seen):
         sparse = seen.excess.sel(descent="sparse", drop=True)

@@ -78,67 +78,6 @@ class MatrixCompletion(kit.Claim[Setting]):
         "almost exactly when known entries connect all rows": "per_graph",
         "at ½n(log n + 0.58)": ("needed", "constant", "growth"),
     }
-    statement = (
-        r"x_t x_t^\top\to uu^\top\iff G\text{ is connected and has an odd cycle},\qquad "
-        r"\mathbb{E}\,m_G\sim\tfrac12 n\,(\log n+\gamma),\quad \gamma=0.577"
-    )
-    source = (
-        "Ge's lecture of 27 January in the notes [@vodrahalli2019], “Matrix Completion”; [@ge2016]"
-    )
-    corrections = (
-        "“When number of observations is at least nr⁶, all local minima are global”: the theorem has constants, "
-        "logarithms, coherence, condition number and a regularizer, which the lecture omits. As printed it does not "
-        "give completion at rank one: nr⁶ is n there, too few to meet every row.",
-    )
-    remarks = (
-        "Why nothing else holds descent up: with the signs of rows turned to those of u all entries are positive, and "
-        "so is the top eigenvector of the known ones, along which x grows from a small start. Where all w_i = x_i/u_i "
-        "are positive, a critical point has Σ_j u_i²u_j² w_iw_j(w_iw_j − 1) = 0 over the known entries of each row i. "
-        "At the largest w a neighbour has w_j ≤ 1/w_max, at the smallest one has w_j ≥ 1/w_min, so that w_min w_max = "
-        "1; then all neighbours of the largest are smallest and all of those largest, along the whole graph. By an "
-        "odd cycle both are one: x = ±u.",
-        "The argument is for gradient flow, the limit of small starts, and unlimited time. Of descents one in a "
-        "hundred is an exception at n = 24, and three in a thousand at 64: two thirds of them are of graphs with a "
-        "row of which only the diagonal entry is known. Its sign chance gets right one time in two, and the matrix is "
-        "completed though its graph is not connected.",
-        "Disagreements are counted at all numbers of entries, also where every graph is connected or none; at the "
-        "worst number they are 2 to 5 % (400 matrices of each size). Judged against the graph of another matrix, as a "
-        "control, they are 12 to 15 % in all.",
-        "The number is an average: by then somewhat more than half of the matrices are completed (exp(−e^−γ) = 0.57 "
-        "in the limit), and by ½n(log n + 3) nineteen of twenty. In 3000 graphs for each n the mean is within 1 % of "
-        "½n(log n + γ) at n = 24, 40 and 64.",
-        "At such n descents come to 0.48 to 0.53 for the constant γ = 0.58, at five runs of exploration: most of the "
-        "difference comes from signs that chance gets right.",
-        "Rows are of similar size here. With Gaussian u, whose rows with small |u_i| pass on their sign and size "
-        "slowly, 3 to 4 % of descents disagreed with their graphs and 5 to 9 % more entries were needed, with 20 000 "
-        "steps of 0.3 at n = 24, 40 and 64 (100 matrices each). Starts as large as u are a control: some rows take "
-        "wrong signs and settle.",
-        "Higher ranks were dropped: their numbers depended on descent's patience, and no law of them is known to us. "
-        "So were digits of rank three, for the same reason, and Ge's condition on the way to the nearest root, which "
-        "was a bound with room.",
-    )
-    history = (
-        kit.Version(1, "ranks 1 to 4 at one n", seeds="of 20 16 hold, 4 are inconclusive"),
-        kit.Version(
-            2,
-            "more matrices at densities of their rank; descents that diverge count as failures",
-            "too little power, and the fewest entries were counted wrongly",
-            seeds="of 20 17 hold, 3 are inconclusive",
-        ),
-        kit.Version(
-            3,
-            "rank one, against the graph of the known entries",
-            "at n = 24, 40 and 64 the entries needed, by n and less the rank, were 1.4, 2.0 and 2.4: not ½ log n, "
-            "which one n could not show",
-        ),
-        kit.Version(
-            4,
-            "rank one again, from small starts without momentum, rows of similar size, three n",
-            "starts as large as u end at wrong signs, and weak rows need more steps than there are; a draft without "
-            "the check of the constant could not reject ½ n log n at 2 settings of 10, and held at the others",
-            seeds="10 of 10 hold; of 10 settings 9 hold, 1 is inconclusive",
-        ),
-    )
     tiny = {"sizes": (8, 12), "densities": (1.0, 2.0, 4.0), "draws": 4}
     full = {"draws": 1500, "steps": 3000}
     out_of_scope = {"spike": 30.0}
@@ -292,6 +231,7 @@ class MatrixCompletion(kit.Claim[Setting]):
         yield kit.control(
             "each descent judged against the graph of another matrix",
             "another graph is connected at another number of entries",
+            id="other_graphs",
             completes=seen.completes.roll(draw=1),
         )
         yield kit.control(

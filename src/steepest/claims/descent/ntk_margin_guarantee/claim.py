@@ -91,69 +91,7 @@ class NtkMarginGuarantee(kit.Claim[Setting]):
         ),
         "widths far below γ⁻⁸ suffice": "narrow",
     }
-    statement = (
-        r"\text{parities:}\quad "
-        r"T_\varepsilon\,\varepsilon\,\gamma_F^2\to1,\quad T_\varepsilon=\frac{e^z+z-1}{\gamma_F^2},\ "
-        r"e^{-z}=e^{\varepsilon}-1,\qquad \gamma_F^2=\mathbb{E}_w\Big\|\mathbb{E}\,y\,x\,1[\langle w,x\rangle>0]"
-        r"\Big\|^2,\qquad T_\varepsilon\le\frac{2\lambda^2}{\varepsilon}\ \text{guaranteed}"
-    )
-    source = (
-        "The talk [@telgarsky2024]; [@ji2020a], theorem 2.2; the sharp constant is worked out here"
-    )
-    corrections = (
-        "The talk asks for width γ⁻⁸ and says itself that this is too much: here most networks of 16 neurons arrive "
-        "within three times the steps, where γ⁻⁸ is between 4·10³ and 2·10⁷.",
-    )
-    remarks = (
-        "In the guarantee λ = 4(√(2 log(4n/δ)) + log(4/ε))/γ, with δ = 0.01; it leaves a factor of more than a "
-        "thousand and cannot fail.",
-        "On a parity all points of the cube have one margin along the mean feature, by symmetry, so that the flow "
-        "stays on one ray: ż = γ_F² σ(−z). The random output at the start blurs this at large ε.",
-        "The talk's margin bounds every neuron by itself (2,∞), and it calls this basically equivalent to the "
-        "Frobenius norm: γ_F/γ is 1 at d = 2, 1.12 to 1.14 from d = 3 to 6, and about 1.2 on the digits.",
-        "On real data T ε γ_F² tends to one like 1/log(1/ε) at best, as margins of logistic regression do.",
-        "Trained networks are not quite lazy: in an exploration neurons moved by 0.3 (d = 2) to 1.4 (d = 5) until ε = "
-        "0.03, and needed 5 to 19 % more steps than predicted there. They are judged at ε = 0.1. "
-        "In the diagram, at width 512 and ε = 0.01, they need up to 45 % more (d = 3) and 15 % fewer (d = 6): "
-        "there the margin of the start no longer tells.",
-        "All points of the cube are trained on, so that the risk is that of the population. Fresh points, each seen "
-        "once, are tried on frozen features only; the talk's bound of the test error by a martingale is for such "
-        "steps. On their way 0.4/γ_F² to 0.6/γ_F² of the points are wrong. Real images are not tried with trained "
-        "networks.",
-    )
-    history = (
-        kit.Version(1, "frozen and trained steps, exponents", seeds="17 of 20 hold, 3 undecided"),
-        kit.Version(
-            2,
-            "steps over d and ε as one law, in place of exponents; one bit for two, and two neurons, as changed "
-            "worlds; 10 trained networks for 6, 16 sets of frozen features",
-            "six networks did not tell a fifth at three of twenty seeds; a quarter is judged now",
-            seeds="14 of 20 hold, 6 undecided; of settings 13, the others undecided",
-        ),
-        kit.Version(
-            3,
-            "it is said that a root of d is not told of trained networks; of frozen ones it is",
-            "a tilt by √d is hardly more than the margin of a quarter",
-        ),
-        kit.Version(
-            4,
-            "fresh points that are seen once, on frozen features",
-            "the theorem is about as many samples as steps; the margin was set after the draft at seed 1101, where "
-            "means are 1 % off and intervals take 5 %",
-        ),
-    )
-    not_told = {
-        "narrow.smaller": "forty networks know a share of one to a sixth",
-        **{
-            f"trained.learned.{null}": "over d from 2 to 5 a root is a third; trained networks are judged to a quarter"
-            for null in ("steeper", "shallower")
-        },
-    }
     ragged = ("narrow", "fewest")
-    shared = {
-        "experiment.cube": "the data",
-        "experiment.feature_kernel": "theory takes from it the margin on images, by a program, and not steps",
-    }
     tiny = {
         "dimensions": (2, 3, 4, 5),
         "epsilons": (0.5, 0.4, 0.3),
@@ -385,12 +323,14 @@ class NtkMarginGuarantee(kit.Claim[Setting]):
         yield kit.rival(
             "T ∝ 1/(εγ)",
             "the margin counts once",
+            id="leading_order",
             frozen=law.frozen * gamma / mean,
             trained=law.trained * learned(gamma) / mean,
         )
         yield kit.rival(
             "T ∝ 1/(√ε γ)",
             "accelerated methods",
+            id="slower",
             frozen=law.frozen * gamma / mean * small**0.5,
             samples=law.samples * gamma / mean * small**0.5,
         )

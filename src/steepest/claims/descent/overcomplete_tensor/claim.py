@@ -63,60 +63,6 @@ class OvercompleteTensor(kit.Claim[Setting]):
         "ends near some ±a_i, for d = 128 and n ≤ d²/8": ("near", "angle"),
         "not for d = 32": "low_share",
     }
-    statement = (
-        r"\arg\max_{\|x\|=1}\sum_{i=1}^n\langle a_i,x\rangle^4\text{ (local)}\approx\pm a_k,\qquad "
-        r"\tan^2\angle(x,a_k)\approx\sum_{i\ne k}\tan^2\theta(|\langle a_i,a_k\rangle|),\qquad "
-        r"\frac{f}{\mathbb E f}\approx1+\frac{1}{\mathbb E f},\quad \mathbb E f=\frac{3n}{d(d+2)}"
-    )
-    source = "Ge's lecture of 27 January in the notes [@vodrahalli2019], open problems; [@ge2017b]"
-    corrections = (
-        "The notes: “empirically, gradient ascent always finds one of the a_i”. So it does at d = 128 and n ≤ d²/8. At "
-        "d = 32 and n = d²/8 a third to two thirds of the starts do, and so it is at d = 64 and n = d²/4.",
-    )
-    remarks = (
-        "The conjecture is about d → ∞ and all local maxima; here are d = 128 and those that random starts find. "
-        "Their number and small values are not searched: Ge and Ma prove that none but those near ±a_i has "
-        "f ≥ (1 + ε) E f, and below that nothing is proved.",
-        "The first-order law √(15n/d³) of the angle is a factor 1.5 too small in its square at d = 128 and 2.5 at "
-        "d = 64: what counts are the few nearest components, whose pull is no longer c³. The exact angle θ(c) of two "
-        "components, summed over all pairs, is within 8 %. It uses the components, and has nothing fitted.",
-        "Two components merge at an overlap of ½ (60°). Among n random ones the largest overlap with a given one is "
-        "near √(2 log n/d): 0.34 for d = 128 and n = 2048, 0.55 for d = 32 and n = 128.",
-        "An end counts as near ±a_i where the overlap is above 0.9.",
-        "That half of the starts end elsewhere at d = 32 is what was found, not a theory. The share of components "
-        "whose sum over pairs leaves an overlap of 0.9 is no law of it: 0.29, 0.59 and 0.98 at d = 16, 32 and 64, "
-        "where 0.53, 0.46 and 0.92 of the starts end near one.",
-        "Near n = d²/4 convergence slows; there the ascent is shown and not judged but for how many ends are near.",
-    )
-    history = (
-        kit.Version(1, "shares, angles and values at three numbers of components"),
-        kit.Version(
-            2,
-            "laws over n; first order with the components' own overlaps as a rival; the share at d = 32 is a half to "
-            "0.25 in place of below 0.9; 16 tensors for 12, and an angle from 0.88 to 1.2 for 0.8 to 1.2",
-            "first order was tried with mean overlaps only; “below 0.9” may be anything",
-            seeds="20 of 20 hold; of settings 10, 3 fail, the others undecided",
-        ),
-        kit.Version(
-            3,
-            "n = d²/4 at d = 64 and no longer at half of the dimension",
-            "at d = 78 nearly all of the starts end near a component again, at three settings",
-            seeds="20 of 20 hold; of settings 20",
-        ),
-        kit.Version(
-            4,
-            "every end must be near a component: the farthest of all is judged, in place of the mean share",
-            "sixteen shares of one had a point for an interval; the sentence is of all ends, so that one exception "
-            "refutes it",
-        ),
-    )
-    not_told = {
-        f"low_share.{null}": "between a quarter and three quarters is all that is said of it"
-        for null in ("larger", "smaller")
-    }
-    shared = {
-        "claim.OvercompleteTensor._mean": "it is a unit: f is compared with E f + 1 whatever both are divided by"
-    }
     tiny = {"d": 24, "counts": (18, 36, 54), "seeds": 3, "starts": 4, "steps": 20, "small": (8, 12)}
     full = {"seeds": 24, "starts": 48, "steps": 150}
     out_of_scope = {"counts": (512, 1024, 4096)}
@@ -268,6 +214,7 @@ class OvercompleteTensor(kit.Claim[Setting]):
         yield kit.rival(
             "tan² = 15 n/d³; components merge where ε = (c + ε)³ ends, at 0.385",
             "ε = (c + ε)³ with ε = c³ at first",
+            id="first_order",
             squares=flat(15 * n / self.d**3),
             merging=2 / 27**0.5,
         )

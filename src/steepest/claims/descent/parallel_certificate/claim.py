@@ -73,49 +73,7 @@ class ParallelCertificate(kit.Claim[Setting]):
         "ends at the global minimum": ("gaps", "networks"),
         "the polar of the residual says when": ("columns", "polars", "certified"),
     }
-    statement = (
-        r"\min_{U,V}\ \tfrac12\|Y-UV^\top\|^2+\tfrac\lambda2(\|U\|^2+\|V\|^2)=\min_Z\ \tfrac12\|Y-Z\|^2+\lambda\|Z\|_*,"
-        r"\qquad \text{a stationary point is global}\iff \max_{u}|\langle Y-f,\phi(u)\rangle|\le\lambda"
-    )
-    source = "First minutes of the talk [@vidal2024]; [@haeffele2015]; [@haeffele2017]; the talk [@telgarsky2024]"
-    remarks = (
-        "For matrices all is known: k columns at a minimum leave the excess ½ Σ_{i>k} (s_i − λ)₊², the polar is "
-        "s_{k+1} or λ, and growth stops after as many columns as there are singular values above λ.",
-        "For neurons the value at the end is compared with a cone program over all activation patterns, which names no "
-        "neuron; growth uses the same solver on the arcs of its own neurons only, and the polar is exact.",
-        "A stationary point with an idle unit proves nothing: U and V on the second singular pair alone, with a column "
-        "of zeros beside it, are stationary and not optimal. The polar sees it and the gradient does not.",
-        "In more than two dimensions the polar of neurons is hard to find (NP-hard), so that the certificate is of use "
-        "where it can be computed.",
-        "The excess falls in every round of growth. The polar need not: one unit can make another more useful.",
-        "Class means of digits are of the whole set, the same in every run. Random matrices are drawn again where a "
-        "singular value is within 0.1 % of λ.",
-        "After growth has ended, the value and the polar are those of the last round.",
-    )
-    history = (
-        kit.Version(1, "growth, descents and networks against the closed form and cone programs"),
-        kit.Version(
-            2,
-            "matrices near λ are drawn again; growth at another penalty as a changed world",
-            "one of two seeds was out of range, as a singular value was within 0.1 % of λ",
-            seeds="20 of 20 hold; of settings 19, 1 fails as two of its 140 descents diverge",
-        ),
-        kit.Version(
-            3,
-            "descents start at factors whose product is of the size of Y",
-            "from factors of size one steps were too long where Y is small",
-        ),
-    )
     ragged = ("network_values", "network_polars")
-    shared = {
-        name: "growth solves for the neurons that it has, theory for all patterns at once; only at the optimum do they "
-        "agree, and the polar, which certifies it, is exact"
-        for name in (
-            "steepest.programs._inputs.check_inputs",
-            "steepest.programs._solving.solve_tightly",
-            "steepest.programs._squared_neurons.squared_neurons",
-        )
-    }
     tiny = {"matrices": 3, "starts": 3, "steps": 1500, "networks": 3, "n": 5}
     full = {"rows": 20, "columns": 15, "starts": 100, "steps": 20_000, "networks": 12, "n": 25}
     out_of_scope = {"penalty": 50.0}
@@ -378,6 +336,7 @@ class ParallelCertificate(kit.Claim[Setting]):
         yield kit.control(
             "U and V on the second pair, taken as certified because its gradient is zero",
             "it is stationary and has an idle column, and no minimum",
+            id="stationary",
             descent_values=stuck,
             descent_polars=xarray.ones_like(stuck),
         )

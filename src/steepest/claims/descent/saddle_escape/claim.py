@@ -81,37 +81,6 @@ class SaddleEscape(kit.Claim[Setting]):
         "a chain of them costs descent exponential time": ("growth", "room_times"),
         "with noise it is linear": "noisy_room",
     }
-    statement = (
-        r"\frac{T_{i+1}}{T_i}\to\rho=1+\frac{\log\frac{1}{1-2\eta\ell}}{\log(1+2\eta g)},\qquad "
-        r"\text{with noise }\nu:\quad T_i=\frac{\log(1/\nu)}{\log(1+2\eta g)}+O(1)\ \text{ for all later } i"
-    )
-    source = "Lectures of J. Lee and of Ge in the notes [@vodrahalli2019]; [@lee2016]; [@du2017]"
-    remarks = (
-        "Lee: “the randomness in the initialization is enough to avoid saddlepoints, but not in polynomial time”. Time "
-        "is exponential in the number of saddles, which is the dimension here.",
-        "The function is a shorter one than that of Du et al.: rooms open by a smooth step in the coordinate before, "
-        "not by splines. Descent runs on its gradient, by automatic differentiation.",
-        "The times of all rooms are predicted from the start, to a few steps: the opening of a door is followed in the "
-        "one coordinate that opens it, and of a noisy coordinate the mean logarithm is taken.",
-        "Without noise four rooms are judged: in the fifth the coordinate has shrunk by 2^−1270, below the smallest "
-        "double. In floating point it is zero then, and descent stays at the saddle for ever.",
-        "The noise is Gaussian and added to every coordinate; the lecture says SGD, whose noise may vanish at saddles.",
-    )
-    history = (
-        kit.Version(1, "times without and with noise, minima", seeds="20 of 20 hold"),
-        kit.Version(
-            2,
-            "times at every room and noise as laws of them; other noise as a changed world",
-            "a noisy room was judged by its mean over rooms; 256 starts for 128",
-            seeds="20 of 20 hold; of settings 14, the others undecided",
-        ),
-        kit.Version(
-            3,
-            "that a noisy room takes more than the bare logarithm is no longer asked; noise up to 0.01",
-            "at steps of 0.2 the difference is less than a tenth",
-        ),
-    )
-    shared = {"claim._lattice": "the critical points, whose gradient the experiment takes"}
     tiny = {"seeds": 3, "rooms": 3, "steps": 500, "starts": 60, "noises": (1e-4, 1e-3, 1e-2)}
     full = {"seeds": 400, "starts": 10_000, "dimensions": (2, 5, 8)}
     out_of_scope = {"lr": 0.5}
@@ -308,6 +277,7 @@ class SaddleEscape(kit.Claim[Setting]):
         yield kit.rival(
             "ρ = log(1/(1 − 2ηℓ))/log(1 + 2ηg), or times ρ^i from the first on",
             "it forgets that what had shrunk before must be regained too",
+            id="shrinking_alone",
             growth=ratio - 1,
             times=(dims, first * ratio**room),
         )

@@ -60,50 +60,6 @@ class StatisticalQueryHardness(kit.Claim[None]):
         "as its kernel predicts": "level",
         "elimination finds them": "eliminated",
     }
-    statement = (
-        r"\mathbb{E}_\theta\operatorname*{mean}_{|S|=k}\|\mathbb{E}_x\chi_S\,\partial_\theta f\|^2="
-        r"\frac{2^{-n}}{\binom nk}\sum_{h=0}^{n}\binom nh K_k(h)\,\Theta(h)\le\Theta(0)\Big/\binom nk"
-    )
-    source = "Vempala's talk in the notes [@vodrahalli2019]; the talk [@telgarsky2024]"
-    remarks = (
-        "A loss that is linear in the target, such as the squared one, or the logistic one with labels ±1, depends on "
-        "it through this signal alone.",
-        "No training is judged. How many steps a parity takes depends on the step size, and without biases on whether "
-        "n/2 is odd: a ReLU without a bias is linear plus even, and sees no odd parity of three bits or more.",
-        "That algorithms of statistical queries fail is a theorem which no experiment shows. Elimination shows that "
-        "examples suffice.",
-        "Vempala's smooth bumps, cos(a Σ_S x_i) of Gaussian inputs, are nearly uncorrelated in the same way. Their "
-        "correlations are checked, and not the lower bound that follows.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "the mean signal over all parities, and the steps of descents",
-            seeds="19 of 20 hold, 1 is inconclusive",
-        ),
-        kit.Version(
-            2, "twice the samples of the bumps", "seed 0 was inconclusive", seeds="19 of 20 hold"
-        ),
-        kit.Version(
-            3,
-            "n + 30 examples for elimination, and n⁴ as an accepted rival of the steps",
-            "n + 10 examples leave one parity in 1000 ambiguous",
-            seeds="20 of 20 hold",
-        ),
-        kit.Version(
-            4,
-            "the signal at every k, by the tangent kernel, of networks with random biases; steps of training are gone",
-            "the mean over all parities is Parseval's identity, which noise in place of a gradient passed; the steps "
-            "were a staircase, which a straight line was fitted to",
-            seeds="20 of 20 hold",
-        ),
-        kit.Version(
-            5,
-            "the signal of half of the bits to a tenth, where it was 0.15",
-            "sizes from 6 bits on did not tell it from a law with another power: 8 of 20 settings were undecided",
-        ),
-    )
-    not_told = {"eliminated.larger": "a share of 1 is its own end"}
     tiny = {"n": (4, 6), "neurons": 64, "seeds": 3, "samples": 100_000}
     full = {"n": (4, 6, 8, 10, 12), "neurons": 512, "seeds": 24}
     out_of_scope = {"share_of_ones": 0.7}
@@ -226,6 +182,7 @@ class StatisticalQueryHardness(kit.Claim[None]):
         yield kit.rival(
             "only the difference of the two sums enters the correlation of bumps",
             "the bumps wave fast",
+            id="difference_only",
             bump=("shared", np.exp(-(BUMP**2) * apart / 2) / 2),
         )
 

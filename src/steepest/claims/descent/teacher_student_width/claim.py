@@ -8,7 +8,6 @@ by fourth Hermite polynomials has no such minima: its ascents, one neuron at a t
 
 import jax
 import numpy as np
-import xarray
 
 from steepest import kit
 from steepest.claims.descent.teacher_student_width.designed import PLACES, TRIES, measure_designed
@@ -70,75 +69,6 @@ class TeacherStudentWidth(kit.Claim[None]):
         "where a split neuron leads down": "split",
         "twice as wide it does not": "stuck_wider_1",
     }
-    statement = (
-        r"R(W)=\tfrac12\,\mathbb{E}_{x\sim N(0,I)}\Big(\sum_{i\le m}[\langle w_i,x\rangle]_+-\sum_{j\le k}"
-        r"[x_j]_+\Big)^2:\quad m=k\ \text{stuck with}\ \nabla R=0,\ \nabla^2R\succ0,\ R>0;\qquad m=2k\ \text{not};"
-        r"\qquad -\sqrt{2\pi}\,\mathbb{E}\,y\,\mathrm{He}_4(\langle b,x\rangle)=\sum_i\langle a_i,b\rangle^4,\ \|b\|=1"
-    )
-    source = (
-        "Talks in the notes [@vodrahalli2019] (Ge, open problems; J. Lee, “Landscape Design”); [@safran2018]; for "
-        "splitting: [@safran2021]; for the objective by moments: [@ge2018]"
-    )
-    corrections = (
-        "Both talks leave open how wide is wide enough and name twice and more. In this setting two neurons more than "
-        "the teacher's fifteen nearly are: few students of 17 get stuck.",
-    )
-    remarks = (
-        "This is a measurement, not a theorem: the talks say that there is none. Output weights are one and the risk "
-        "is that of the population. The talks trained by SGD on drawn inputs; with trained output weights and drawn "
-        "inputs the claim was not tested.",
-        "A run is stuck if its risk ends above 0.01. Stuck students of width k end at the same few values, 0.0141, "
-        "0.0271 and 0.0394 for k = 15, to rounding: minima that are alike up to symmetry.",
-        "The curvature of a split is worked out here: halves w/2 ± su change the output by 2s²(u·x)²δ(w·x), and the "
-        "mean of the residual over the hyperplane of w is a sum over projections of the other neurons.",
-        "All students get 1000 steps, and those that are certified 2000 more: some arrive late.",
-        "A split leads down, but not always far: in an exploration descent from the split ended, 1200 steps later, at "
-        "0.46 to 0.95 of the risk. It does not explain why wider students go all the way.",
-        "One neuron more is nearly enough as well: in an exploration 5 of 48 students of 16 neurons were above 0.01 "
-        "after 1500 steps, all of them still falling.",
-        "Ge's talk names an objective all of whose minima are global, and does not write it down; that of Ge, Lee and "
-        "Ma has all neurons at once. Judged is its part for one: on the sphere −√(2π) E y He₄(⟨b, x⟩) is Σ⟨a_i, b⟩⁴, "
-        "as E [z]_+ He₄(z) = φ''(0) = −1/√(2π) for a normal z with density φ, and for orthonormal a_i only ±a_i are "
-        "maxima. All are as likely from random starts: M ascents come to k(1 − (1 − 1/k)^M) neurons on average, and "
-        "k Σ1/j are needed for all, 50 for k = 15. It is constant on the sphere with He₂ for He₄, and zero with He₃.",
-        "A mean over drawn inputs stands for that expectation, with the labels less what a polynomial of degree two "
-        "fits of them: that has no product with He₄, and would be most of the noise. With 30 000 inputs one of 5760 "
-        "ascents ended elsewhere at k = 17 and none at k = 14 and 15, in an exploration; with 20 000, 90 at k = 15. "
-        "Of forty runs at other seeds and settings one failed by it, at k = 16.",
-    )
-    history = (
-        kit.Version(
-            1, "students certified after 1200 steps", seeds="17 of 20 hold, 3 out of range"
-        ),
-        kit.Version(
-            2,
-            "1000 steps for all, 2000 more for those that are certified",
-            "some had not arrived",
-            seeds="19 of 20 hold, 1 out of range",
-        ),
-        kit.Version(
-            3,
-            "shares along the width, widths exchanged and one neuron more as changed worlds",
-            "no changed world failed the shares",
-            seeds="13 of 20 hold, 6 undecided, 1 out of range",
-        ),
-        kit.Version(
-            4,
-            "56 students of each width",
-            "with 28 six of twenty seeds did not tell whether the share depends on the width",
-            seeds="18 of 20 hold, 2 out of range; of settings 19, 1 out of range",
-        ),
-        kit.Version(
-            5,
-            "ascents of an objective by moments, all of which end at the teacher's neurons",
-            "the talk says that there is such an objective, and all networks here descended the usual risk; the number "
-            "of inputs and the margins were set after drafts at seeds of their own",
-        ),
-    )
-    not_told = {
-        f"stuck.{null}": "the talks say that students get stuck, and not how often"
-        for null in ("larger", "smaller", "width.steeper", "width.shallower")
-    } | {"stuck.width.halved": "the talks say that students get stuck, and not how often"}
     tiny = {
         "teacher": 8,
         "small": 3,
@@ -306,32 +236,30 @@ class TeacherStudentWidth(kit.Claim[None]):
         )
         yield from self.judge_designed(law, seen)
 
-    def judge_designed(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge_designed(self, law, seen):
         """Compare where ascents of the objective by moments end with where its maxima are."""
-        return [
-            kit.follows(
-                "designed",
-                law.arrived,
-                seen.arrived.astype(float).mean("start"),
-                0.05,  # spurious maxima of the noise: none to one in a thousand with 30 000 inputs
-                each=True,
-                label="He₄: share of ascents that end at a neuron, each teacher",
-            ),
-            kit.follows(
-                "designed_reached",
-                law.reached,
-                seen.reached,
-                0.15,  # the interval is up to 8 % after five ascents
-                label="He₄: neurons that so many ascents come to",
-            ),
-            kit.follows(
-                "designed_height",
-                law.height,
-                seen.height,
-                0.12,  # noise lifts ends by 2 to 3 %; the mean over directions has an interval of 5 %
-                label="−√(2π) E y He₄ of random directions, and where ascents end",
-            ),
-        ]
+        yield kit.follows(
+            "designed",
+            law.arrived,
+            seen.arrived.astype(float).mean("start"),
+            0.05,  # spurious maxima of the noise: none to one in a thousand with 30 000 inputs
+            each=True,
+            label="He₄: share of ascents that end at a neuron, each teacher",
+        )
+        yield kit.follows(
+            "designed_reached",
+            law.reached,
+            seen.reached,
+            0.15,  # the interval is up to 8 % after five ascents
+            label="He₄: neurons that so many ascents come to",
+        )
+        yield kit.follows(
+            "designed_height",
+            law.height,
+            seen.height,
+            0.12,  # noise lifts ends by 2 to 3 %; the mean over directions has an interval of 5 %
+            label="−√(2π) E y He₄ of random directions, and where ascents end",
+        )
 
     def rivals(self, setting, law):
         yield kit.rival(
@@ -356,42 +284,41 @@ class TeacherStudentWidth(kit.Claim[None]):
         )
         yield from self.rivals_of_designed(law)
 
-    def rivals_of_designed(self, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals_of_designed(self, law):
         """Return wrong theories of the objective by moments, and of where its ascents end."""
         k = self.teacher
-        return [
-            kit.rival(
-                "as many ascents get stuck as students",
-                "the same teacher, and no more neurons",
-                arrived=1 - MOST,
-            ),
-            kit.rival(
-                "2k(1 − (1 − 1/2k)^M) neurons after M ascents",
-                "a and −a are different maxima",
-                reached=2 * k * (1 - (1 - 1 / (2 * k)) ** law.tries),
-            ),
-            kit.rival(
-                "a new neuron at each ascent",
-                "so it is where neurons that were found are excluded",
-                reached=np.minimum(law.tries, k),
-            ),
-            kit.rival(
-                "Σc⁴ = 1/k of a random direction",
-                "squares of overlaps are 1/k on average",
-                height=("place", [1 / k, 1.0]),
-            ),
-            kit.rival(
-                "half of −√(2π) E y He₄ again",
-                "a neuron is off on the others, and [z]_+ is |z|/2 + z/2",
-                height=law.height / 2,
-            ),
-        ]
+        yield kit.rival(
+            "as many ascents get stuck as students",
+            "the same teacher, and no more neurons",
+            arrived=1 - MOST,
+        )
+        yield kit.rival(
+            "2k(1 − (1 − 1/2k)^M) neurons after M ascents",
+            "a and −a are different maxima",
+            reached=2 * k * (1 - (1 - 1 / (2 * k)) ** law.tries),
+        )
+        yield kit.rival(
+            "a new neuron at each ascent",
+            "so it is where neurons that were found are excluded",
+            reached=np.minimum(law.tries, k),
+        )
+        yield kit.rival(
+            "Σc⁴ = 1/k of a random direction",
+            "squares of overlaps are 1/k on average",
+            height=("place", [1 / k, 1.0]),
+        )
+        yield kit.rival(
+            "half of −√(2π) E y He₄ again",
+            "a neuron is off on the others, and [z]_+ is |z|/2 + z/2",
+            height=law.height / 2,
+        )
 
     def controls(self, seen):
         turned = seen.risk.isel(width=slice(None, None, -1)).values
         yield kit.control(
             "the widest students for those as wide as the teacher, and the reverse",
             "wide students arrive",
+            id="widths_exchanged",
             risk=(seen.risk.dims, turned),
         )
         yield kit.control(

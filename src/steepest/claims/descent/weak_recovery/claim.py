@@ -55,43 +55,6 @@ class WeakRecovery(kit.Claim[None]):
         "the best spectrum sees the θ from n = kd/2 examples on": ("overlap", "half", "below"),
         "none does from fewer": "search",
     }
-    statement = (
-        r"y=\tfrac1k\sum_j\langle\theta_j,x\rangle^2,\ r=\tfrac{T(y)}{\lambda-T(y)}:\quad "
-        r"\mathbb E(y-1)r=\tfrac dn,\ \ \text{overlap}^2=\frac{d/n-\mathbb E r^2}{d/n-\mathbb E r^2+\mathbb E yr^2};"
-        r"\qquad \tfrac dn>\mathbb E r^2\Rightarrow n>\frac d{\mathrm{Var}\,y}=\frac{kd}2"
-    )
-    source = (
-        "Lecture of Montanari in the notes [@vodrahalli2019], on few neurons and n of the order of d; [@mondelli2018] "
-        "and [@lu2020] for k = 1; the T is that of [@luo2019]"
-    )
-    remarks = (
-        "The notes name the regime and that it has a phase transition. The papers have d/2, for one neuron; "
-        "kd/2, and that every T needs it, is derived in theory.py.",
-        "Mondelli and Montanari prove more: for k = 1 no estimator does better than chance below the threshold. "
-        "That cannot be tested by running some; here only spectra are.",
-        "That no T does with fewer examples is derived; of T as drawn 45 are tried, and none sees a share of 0.3 at "
-        "0.3 kd. Nothing is run between 0.3 and 1 kd: that the factor is one half is told by shares above it, and by "
-        "the examples at which half is seen.",
-        "Mondelli and Montanari state most of their theorems for complex signals, whose threshold is d: that of two "
-        "real neurons.",
-        "Second layers with unequal weights are not tested: their directions have thresholds of their own.",
-        "Below the threshold the share that is seen is not zero in a finite dimension: at d = 400 and 0.3 kd it is "
-        "0.02 to 0.09, and falls slowly with d. At the threshold itself it is 0.08 to 0.14.",
-        "With T = y no number of examples proportional to d is enough: the largest labels, of the order of log n, get "
-        "eigenvectors to themselves. So that rule is clipped.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "three rules on both sides of the threshold, and a search of rules below it",
-            "margins were set on draft seeds 1101 to 1110; that of the other rules went from 0.12 to 0.15 there, and a "
-            "teacher of three neurons beside two left the scope",
-        ),
-    )
-    not_told = {
-        "overlap.neurons.flat": "at equal n/kd one and four neurons differ by 0.2 at most; n itself is in half",
-        "overlap.neurons.halved": "at equal n/kd one and four neurons differ by 0.2 at most; n itself is in half",
-    }
     tiny = {"d": 100, "neurons": (1, 2), "ratios": (0.8, 3.0), "tries": 30, "seeds": 3}
     full = {"d": 600, "neurons": (1, 2, 4), "tries": 90, "seeds": 30}
     out_of_scope = {"few": (0.15, 0.6)}
@@ -256,6 +219,7 @@ class WeakRecovery(kit.Claim[None]):
         yield kit.rival(
             "n/(n + kd)",
             "from every example a little",
+            id="no_threshold",
             overlap=smooth(law.ratio, law.overlap),
             below=smooth(law.few, law.below),
         )

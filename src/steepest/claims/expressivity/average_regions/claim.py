@@ -119,79 +119,6 @@ class AverageRegions(kit.Claim[Setting]):
         "as many planar regions on average as N random lines make": ("disc", "plane", "digits"),
         "fewer in a disc when deeper": "disc",
     }
-    statement = (
-        r"\mathbb E\,\#\mathrm{regions}(D)=1+\sum_i P(\ell_i\cap D\ne\emptyset)+\sum_{i<j}P(\ell_i\cap\ell_j\in D),"
-        r"\qquad "
-        r"\mathbb E\,\#\mathrm{regions}(\mathbb R^2)=1+N+\frac{N(N-1)}{2}-O(2^{-n})"
-    )
-    source = "Lecture of 5 December in [@hanin2022], theorem B and open problems; [@hanin2019b]; the equalities: ours"
-    corrections = (
-        "The lecture's upside “L ≥ 2 ⇒ # pieces grows quickly because ‘bent hyperplane’ wiggle” is the worst case: on "
-        "average a deeper network has no more regions than a shallow one of as many neurons, and fewer in a fixed "
-        "disc.",
-    )
-    remarks = (
-        "Derivation. In a convex domain there are 1 + V + B/2 regions, V crossings of two neurons' borders and B ends "
-        "of borders on the edge (Euler). Near a point u = (x, y, 1) neuron i is a_i·u; flipping signs of neurons and "
-        "weights leaves the network's law as it is and turns the gates 1[a_j·u > 0] into fair coins, so that the law "
-        "of all a_i at u is that of the coin network, at every u. At a common zero of i and a higher k the part of "
-        "a_k that comes through i vanishes. So the mean densities of V and B are those of the straight lines a_i·u = "
-        "0 of the coin network.",
-        "Prediction draws coin networks, which are linear given their coins, and intersects their lines; no region is "
-        "counted for it. Its standard error is at most 0.6 %. At infinite width all lines are independent, of scale "
-        "s_l in layer l (s_l² = l C_b at C_w = 2): that law, a rival here, is 8 % too high at two layers of twelve and "
-        "50 % at four layers of six. The correction is thus computed and no margin was chosen for it.",
-        "On all of R² any two lines meet: an open problem of the lecture. The mean is 1 + N + N(N − 1)/2 but for "
-        "neurons that coins switch off, at any symmetric law of weights; plane_regions has the formula. Two neurons a "
-        "layer show it: 10.94 instead of 22.",
-        "The sides of the polygon that contains the origin, n_0 = 2 and L = 1, are an open problem of the lecture: "
-        "with n neurons C(n, 2) ∫ sin θ (1 − θ/π)^(n−2) dθ corners on average, whatever the variances, which tends to "
-        "π²/2.",
-        "The cell of the origin is cut out by the neurons' affine functions at the origin. For one layer they are "
-        "independent, and the mean number of corners of the cell is an integral, exact for every n (in three "
-        "dimensions too); n → ∞ gives Crofton's cell. For several layers the functions are independent and isotropic "
-        "at infinite width only: the same number is then a limit. At four layers of 32 it is off by less than 0.3 %; "
-        "at eight layers of 12 there are 0.9 ± 0.1 % fewer sides.",
-        "Whether a bent border of a deeper neuron closes up is another open problem. What can be said: a border of "
-        "layer l has 2 Π_{k<l}(1 − 2^(−n_k)) unbounded ends on average, at any symmetric law of the weights. Far out "
-        "the lines of the coin networks pass by the origin, each with two ends, and there is none where all coins of a "
-        "layer are tails. A border without ends is bounded or empty; which of the two has no formula here.",
-        "Counts vary by 30 to 60 % from network to network, the more the deeper. Regions are activation patterns: "
-        "each is one convex polygon. That Euler's formula holds for the first networks of each depth certifies the "
-        "arithmetic, and is a condition of the run, as rounding may break it in a very large disc.",
-        "Nothing is said of trained networks, whose weights are not symmetric.",
-    )
-    history = (
-        kit.Version(
-            1, "counts at each depth, in the plane and between digits", seeds="20 of 20 hold"
-        ),
-        kit.Version(
-            2,
-            "one law over depths; weights of a mean of three deviations as a changed world of all counts",
-            "of one deviation it lay at the edge of one margin, and the others had no changed world",
-            seeds="20 of 20 hold; of settings 13, the others of three layers undecided",
-        ),
-        kit.Version(
-            3,
-            "four layers in its scope",
-            "with three, independent lines of the scales s_l were not rejected at seven of twelve settings",
-            seeds="20 of 20 hold; of settings 17, 3 undecided",
-        ),
-        kit.Version(
-            4,
-            "unbounded ends of borders, by width and layer",
-            "the lecture asks whether borders close up, and a part of the answer follows from the same coins",
-            seeds="18 of 20 hold, 2 are undecided; of settings 12, 8 undecided",
-        ),
-        kit.Version(
-            5,
-            "one layer in every setting of the scope",
-            "all eight undecided settings had two and four layers, which do not tell a root of the depth",
-        ),
-    )
-    shared = {
-        "steepest.claims.expressivity.average_regions.experiment.even_widths": "the layout of the networks"
-    }
     tiny = {
         "neurons": 8,
         "networks": 20,
@@ -355,6 +282,7 @@ class AverageRegions(kit.Claim[Setting]):
         yield kit.rival(
             "two lines that both meet a domain meet in it: 1 + Σ p_i + Σ p_i p_j",
             "both lines pass through it",
+            id="meet_independently",
             disc=("depth", independent),
             digits=_independent(self._hits_of_triangles(setting.triangles)).mean(),
         )
@@ -415,11 +343,13 @@ class AverageRegions(kit.Claim[Setting]):
         yield kit.control(
             "deep networks for shallow ones, and the other way round",
             "regions become fewer with depth",
+            id="other_depth",
             disc=(seen.disc.dims, seen.disc.values[::-1]),
         )
         yield kit.control(
             "cells of three dimensions in the plane, and the other way round",
             "cells in three dimensions are others",
+            id="other_cell",
             sides=(seen.sides.dims, seen.sides.values[::-1]),
         )
 

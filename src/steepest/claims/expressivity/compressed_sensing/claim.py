@@ -67,60 +67,6 @@ class CompressedSensing(kit.Claim[Setting]):
         "recovers a sparse signal from about δ normal measurements on": "first",
         "δ is its cone's statistical dimension": ("first", "digits"),
     }
-    statement = (
-        r"P(\hat x=x_0\mid m)=1-2\sum_{j\;\mathrm{odd}}v_{m+j}(\mathcal D),\qquad "
-        r"\mathbb E\,m_*=\delta(\mathcal D)+\frac{1}{2},\qquad "
-        r"\delta\approx n\inf_{\tau}\,\rho(1+\tau^2)+(1-\rho)\,\mathbb E(|g|-\tau)_+^2,\quad \rho=\frac{s}{n}"
-    )
-    source = (
-        "Scheinberg in the panel of the notes [@vodrahalli2019]; [@amelunxen2014]; [@donoho2009]"
-    )
-    corrections = (
-        "The panel says “if you minimize ℓ1-norm, you can recover”: of an s-sparse signal one can, with high "
-        "probability, from somewhat more than δ normal measurements on, and cannot with somewhat fewer; in between it "
-        "is chance.",
-    )
-    remarks = (
-        "m_* is the first number of measurements that recovers a signal, as rows are added one by one; more never lose "
-        "it, so that P(m_* ≤ m) is the probability of recovery. Recovery is told by a linear program's value.",
-        "The law of m_* is computed without sampling, from intrinsic volumes of the cone; its mean is δ + ½ and "
-        "its variance Var(v) − ¼, both exactly. Textbooks give δ up to √n, or bounds. The ½ is 1 to 5 % of the mean, "
-        "too little for these data: a rival without it is accepted. Tests of the law have it exactly.",
-        "Donoho and Tanner's weak threshold is the same curve nψ(s/n), here within 0.4 of δ + ½; it is drawn, and "
-        "no rival.",
-        "The law knows neither the sizes of the nonzero coordinates nor their places; it holds for each signal. "
-        "Pixels of digits that are not zero count as they come, 16 to 42 of 64.",
-        "That descent of a diagonal network from a small start finds the same minimizer is the claim "
-        "diagonal-network; it is not repeated here.",
-        "How far a mean may be is set by what the draws know: six standard errors, 2 of 60 measurements.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "means over all sparsities; after seeds 0 to 2, 60 draws became 50 and 30 images 18, and the margin of the "
-            "digits went from 5 to 6 %",
-        ),
-        kit.Version(
-            2, "the mean at each sparsity", "errors of opposite sign cancel in a mean over them"
-        ),
-        kit.Version(
-            3,
-            "one law over sparsities and programs, and the probability at each m; signals turned at random and "
-            "measurements of single coordinates for all draws; 120 draws for 50, 40 images for 18",
-            "the law of m_* was judged by the largest of many errors",
-            seeds="16 of 20 hold, 4 undecided; of settings 8, the others undecided",
-        ),
-        kit.Version(
-            4,
-            "shares at each m are no headline; means to six standard errors for five",
-            "120 draws do not tell some tilts of shares, of which the mean and its spread tell",
-        ),
-    )
-    not_told = {
-        "digits.program.flat": "of images the programs differ by a tenth, which is told of sparse signals",
-        "first.program.halved": "the programs differ by an eighth in these signals, and margins are as large",
-        "digits.program.halved": "of images the programs differ by a tenth, which is told of sparse signals",
-    }
     tiny = {"size": 16, "sparsities": (2,), "draws": 12, "measurements": (5, 8), "images": 3}
     full = {
         "size": 120,
@@ -278,7 +224,7 @@ class CompressedSensing(kit.Claim[Setting]):
             "all or nothing at δ: a tenth of the spread", "the limit n → ∞", spread=0.1 * law.spread
         )
 
-    def rivals_of_formulas(self, setting: Setting) -> list[kit.Rival]:
+    def rivals_of_formulas(self, setting):
         """Return wrong formulas of the number of measurements in s and n."""
         nonzero = np.array(self.sparsities)
         pixels = (setting.digits > 0).sum(1)
@@ -289,28 +235,26 @@ class CompressedSensing(kit.Claim[Setting]):
                 "digits": ("seed", rule(pixels, PIXELS)),
             }
 
-        return [
-            kit.rival(
-                "2 s log(n/s) measurements",
-                "its leading term as s/n → 0",
-                **counting(lambda s, n: 2 * s * np.log(n / s)),
-            ),
-            kit.rival(
-                "2 s log(n/s) + 5s/4 measurements",
-                "the upper bound of textbooks, attained",
-                **counting(lambda s, n: 2 * s * np.log(n / s) + 1.25 * s),
-            ),
-            kit.rival(
-                "s log n measurements",
-                "log n bits for each place",
-                **counting(lambda s, n: s * np.log(n)),
-            ),
-            kit.rival(
-                "2s measurements",
-                "places and values are 2s numbers, which 2s measurements determine",
-                **counting(lambda s, n: 2.0 * s),
-            ),
-        ]
+        yield kit.rival(
+            "2 s log(n/s) measurements",
+            "its leading term as s/n → 0",
+            **counting(lambda s, n: 2 * s * np.log(n / s)),
+        )
+        yield kit.rival(
+            "2 s log(n/s) + 5s/4 measurements",
+            "the upper bound of textbooks, attained",
+            **counting(lambda s, n: 2 * s * np.log(n / s) + 1.25 * s),
+        )
+        yield kit.rival(
+            "s log n measurements",
+            "log n bits for each place",
+            **counting(lambda s, n: s * np.log(n)),
+        )
+        yield kit.rival(
+            "2s measurements",
+            "places and values are 2s numbers, which 2s measurements determine",
+            **counting(lambda s, n: 2.0 * s),
+        )
 
     def controls(self, seen):
         yield kit.control(

@@ -80,44 +80,6 @@ class DepthOfAveraging(kit.Claim[Setting]):
         "the graph sets the best k": "best",
         "all k beat it": ("together", "gain"),
     }
-    statement = (
-        r"P\big(y_x(P^kf)_x>0\big)=\Phi(\mathrm{SNR}_k),\quad \mathrm{SNR}_k(x)=\frac\mu\sigma\,"
-        r"\frac{y_x\sum_zP^k(x,z)\,y_z}{\lVert P^k(x,\cdot)\rVert_2},\qquad f=\mu y+\sigma g,\ P=\tilde D^{-1}(A+I)"
-    )
-    source = (
-        "Jegelka's talk of 29 January in the notes [@vodrahalli2019] (“2-layer nets seem to perform better than deeper "
-        "networks”, “it's a good idea to pick a lot of different depths and let it learn which depth works best”); "
-        "[@xu2018]"
-    )
-    corrections = (
-        "The talk says that two layers do better than more. That is so on the densest of these graphs; with few "
-        "neighbours, or few edges across, three to six rounds are best, and on a ring more than eight.",
-    )
-    remarks = (
-        "A linear graph network of k layers on such readings does nothing but average k times and read: its weights "
-        "change a scale. A nonlinearity between rounds could mend single nodes; that is not tested here.",
-        "The law is exact for every graph and all classes, which need not be blocks. SNR_k knows the classes of all "
-        "nodes: it says what will happen, and is no rule to read by.",
-        "All rounds are weighed alike at every node, by least squares on drawn readings: a network of jumping "
-        "knowledge, which reads all its layers. With weights of each node's own the chance would be Φ(√(vᵀC⁻¹v)), v "
-        "the means of its averages and C their covariance: on sparse graphs far more than with one readout for all.",
-        "The walk's limit is a constant over the graph, which tells no class but has the noise of late rounds; "
-        "differences of rounds are free of it. With many rounds the sum becomes a filter for the eigenvector of P that "
-        "parts the blocks, for which readings need only give the sign.",
-        "If walks did not return, noise would fall as (d + 1)^(−k/2) at degree d and the class as λ^k, and averaging "
-        "would help for ever where λ²(d + 1) > 1 (Kesten and Stigum's threshold, with self-loops). Walks return, and "
-        "the graph ends.",
-    )
-    history = (
-        kit.Version(
-            1, "chances after each number of rounds, the best number, and all rounds together"
-        ),
-    )
-    not_told = {
-        f"{name}.graph.{null}": "graphs stand in no order, and several may gain as much"
-        for name in ("gain", "together")
-        for null in ("flat", "exchanged")
-    }
     tiny = {"degrees": (4.0, 8.0), "nodes": 40, "groups": 4, "draws": 20}
     full = {"nodes": 1000, "groups": 100, "draws": 200}
     out_of_scope = {"noise": "cauchy", "groups": 3}

@@ -12,7 +12,6 @@ from typing import Annotated, NamedTuple
 
 import jax
 import numpy as np
-import xarray
 
 from steepest import kit
 from steepest.claims.expressivity.entropy_and_width.experiment import (
@@ -99,94 +98,6 @@ class EntropyAndWidth(kit.Claim[Setting]):
     says = {
         "beats its shorter semi-axis": ("worst", "best"),
         "bits and widths can differ exponentially": "entropy",
-    }
-    statement = (
-        r"\delta_n(K)=a_{n+1},\qquad \varepsilon_n(K)\ge\max_d 2^{-n/d}(a_1\cdots a_d)^{1/d}\qquad "
-        r"\big(K=\{\textstyle\sum_i x_i^2/a_i^2\le 1\}\big),\qquad \delta_{32n}\le 3\,\varepsilon_n"
-    )
-    source = "Lecture of 28 November in [@hanin2022]; [@kolmogorov1959]; [@cohen2022]"
-    corrections = (
-        "The notes' lemma has a map that is 1-Lipschitz and linear and keeps distances up to ½. Linear and 1-Lipschitz "
-        "on all of X it cannot be: at 0, e_1, …, e_k rank m gives min‖Ae_i‖² ≤ m/k, and 32n dimensions are too few "
-        "from n = 11 on (n = 12 is judged). It is 1-Lipschitz on the points; Kirszbraun's theorem extends it as it "
-        "does M, not linearly.",
-        "“ε_n and δ_n are equivalent” holds for polynomial rates only, up to logarithms. For a_i = 2^(−i) the width is "
-        "2^(−n−1) and ε_n is about 2^(−√(2n)), which the coverings show.",
-        "A maximal set of disjoint balls of radius 2δ gives a covering by balls of radius 4δ, not δ; the codes are "
-        "then δ apart, and balls around them disjoint at radius δ/2, not δ.",
-        "32n takes the logarithm of 2^n to the base 2. With the natural one 22.2n dimensions are enough; that is "
-        "judged.",
-        "The notes have Kirszbraun's theorem for any two spaces. In the norm of the largest coordinate all corners of "
-        "the cube are 2 apart and 1 from its centre. Maps of d + 1 of them to a regular simplex keep that. The centre "
-        "has to go somewhere, and one corner is then at least √(2d/(d + 1)) away, the simplex's radius. Only for "
-        "numbers, d = 1, is it one.",
-        "M maps into X, not into K: Kirszbraun's extension leaves K. Where K is convex, as here, the nearest point of "
-        "K mends that. Algebra, not tested here.",
-    )
-    remarks = (
-        "Lower bound of the width: of the sphere in n + 1 semi-axes some f and −f have one code, by Borsuk and Ulam's "
-        "theorem, so that one of them is reconstructed with an error of ‖f‖ ≥ a_(n+1) at least. Stability plays no "
-        "part; continuity does: the cells of a covering, numbered, are one number too.",
-        "Autoencoders R² → R → R² on the boundary of an ellipse, tanh, trained by Adam. With error² the best has a "
-        "third of the projection's mean error, at twice its largest; with error⁸ the largest error falls to a_2, and "
-        "not below.",
-        "The bound of ε_n compares volumes of sections. Greedy coverings are at most twice as wide as the best ones of "
-        "the sample; that they lie within twice the bound is measured, not proved. Six thousand points are few for 2^9 "
-        "balls: the radius is 1.45 times the bound, with 400 000 points 1.65 times, and 1.6 to 1.9 times at every n "
-        "from 4 to 10. So the constant is not told, only that both fall alike.",
-        "“n numbers do what n bits do” (δ_n ≤ ε_n) fails for the ball in space: two numbers leave an error of 1, and 4 "
-        "balls of radius √8/3 = 0.943 cover it. For the ellipsoids a_i = i^(−r) comparing the width with the lower "
-        "bound of ε_n would refute nothing.",
-        "Unit vectors have nearly independent distances, so that extremes of squared stretches are quantiles of χ². "
-        "Digits lie near a subspace and are stretched less, the more so the fewer the dimensions.",
-        "Flatter ellipses take longer to learn: at a_2 = 0.3 these steps end at the projection or before it, 8000 "
-        "steps of eight networks at a largest error of 0.3001. Rounder ones have local minima: from a_2 = 0.75 on "
-        "the best of four may end 10 % above a_2 and more.",
-        "Extensions are to one point more, which is enough: others follow one after the other. The least constant is a "
-        "convex program; a search moves four points in space and their images where it grows. With a constant of one "
-        "for the map itself it comes within 1e-5 of one, as isometries have it, and not above. By the same search some "
-        "maps from the norm of the largest coordinate need a tenth more.",
-        "The proof that δ_n ≲ n^(−α) bounds ε_n is not tested here.",
-    )
-    history = (
-        kit.Version(
-            1, "the law of projections and of coverings, by means over sizes", seeds="20 of 20 hold"
-        ),
-        kit.Version(
-            2,
-            "projections at each k and m, coverings along n, an ellipsoid of slower axes as a changed world; digits "
-            "less a fifth at each m, in place of a tenth in the mean; two comparisons of formulas are gone",
-            "means accepted stretches that depend on neither k nor m, and entropy that does not fall with n",
-            seeds="of 20 9 hold, 11 are inconclusive",
-        ),
-        kit.Version(
-            3,
-            "twenty draws of each map",
-            "eight leave intervals of 5 % of stretches and of 25 % of digits in 8 dimensions",
-            seeds="of 20 19 hold, 1 is inconclusive",
-        ),
-        kit.Version(
-            4,
-            "8 bits are out of the scope",
-            "ten of twenty settings, each of 8 bits, had no power",
-            seeds="20 of 20 hold",
-        ),
-        kit.Version(
-            5,
-            "the constants with which Lipschitz maps extend to one point more, for two norms",
-            "the notes use the theorem for any norms, and no check made an extension; tolerances are the solver's",
-            seeds="20 of 20 hold",
-        ),
-        kit.Version(
-            6,
-            "the constant of the coverings is not told; 8 bits are in the scope again",
-            "1.5 times the bound was rejected only as six thousand points are few for 512 balls: with 40 000, in the "
-            "full preset, it was not",
-        ),
-    )
-    not_told = {
-        "entropy.bits.shallower": "the bound leaves a factor of two",
-        "entropy.larger": "the bound leaves a factor of two",
     }
     tiny = {
         "points": (16, 32),
@@ -395,69 +306,65 @@ class EntropyAndWidth(kit.Claim[Setting]):
             "a point farther off would be another centre",
         )
 
-    def judge_stretches(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge_stretches(self, law, seen):
         """Judge how far random projections shorten and lengthen distances."""
-        return [
+        yield kit.follows(
+            "low",
+            law.low,
+            seen.low,
+            0.05,
+            over="points dimension",
+            label="smallest stretch of unit vectors",
+        )
+        yield kit.idle(
             kit.follows(
-                "low",
-                law.low,
-                seen.low,
+                "high",
+                law.high,
+                seen.high,
                 0.05,
                 over="points dimension",
-                label="smallest stretch of unit vectors",
+                label="largest stretch of unit vectors",
             ),
-            kit.idle(
-                kit.follows(
-                    "high",
-                    law.high,
-                    seen.high,
-                    0.05,
-                    over="points dimension",
-                    label="largest stretch of unit vectors",
-                ),
-                "no wrong law at hand is farther off than the margin",
-            ),
-            kit.idle(
-                kit.at_least(
-                    "digits",
-                    0.8 * law.image_low,  # smallest stretches of twenty draws spread by 10 %
-                    seen.image_low,
-                    over="image_dimension",
-                    label="digits in 8 to 64 dimensions: smallest stretch, that of unit vectors less a fifth",
-                ),
-                "no wrong law at hand is below it",
-            ),
+            "no wrong law at hand is farther off than the margin",
+        )
+        yield kit.idle(
             kit.at_least(
-                "half",
-                law.half,
-                seen.kept.min(),
-                label="2^n points in ⌈32 n ln 2⌉ dimensions: smallest over largest stretch, the least",
+                "digits",
+                0.8 * law.image_low,  # smallest stretches of twenty draws spread by 10 %
+                seen.image_low,
+                over="image_dimension",
+                label="digits in 8 to 64 dimensions: smallest stretch, that of unit vectors less a fifth",
             ),
-        ]
+            "no wrong law at hand is below it",
+        )
+        yield kit.at_least(
+            "half",
+            law.half,
+            seen.kept.min(),
+            label="2^n points in ⌈32 n ln 2⌉ dimensions: smallest over largest stretch, the least",
+        )
 
-    def judge_extensions(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge_extensions(self, law, seen):
         """Judge with which constants Lipschitz maps extend."""
-        return [
-            kit.excluded(
-                "extension",
-                -ROUNDING,
-                law.same_constant - seen.extension,
-                label="one less the largest constant of extension, Euclidean norms",
-            ),
-            kit.agrees(
-                "attained",
-                abs(seen.extension.max() / law.same_constant - 1),
-                0.01,  # a short search need not arrive; drafts came within 1e-5
-                label="largest constant of extension of all searches, from one",
-            ),
-            kit.follows(
-                "other_norm",
-                law.other_norm,
-                seen.corners_of_largest,
-                ROUNDING,
-                label="constant of extension from corners of a cube, norm of the largest coordinate",
-            ),
-        ]
+        yield kit.excluded(
+            "extension",
+            -ROUNDING,
+            law.same_constant - seen.extension,
+            label="one less the largest constant of extension, Euclidean norms",
+        )
+        yield kit.agrees(
+            "attained",
+            abs(seen.extension.max() / law.same_constant - 1),
+            0.01,  # a short search need not arrive; drafts came within 1e-5
+            label="largest constant of extension of all searches, from one",
+        )
+        yield kit.follows(
+            "other_norm",
+            law.other_norm,
+            seen.corners_of_largest,
+            ROUNDING,
+            label="constant of extension from corners of a cube, norm of the largest coordinate",
+        )
 
     def rivals(self, setting, law):
         leading = (8 * np.log(law.points) / law.dimension) ** 0.5
@@ -491,35 +398,38 @@ class EntropyAndWidth(kit.Claim[Setting]):
         yield kit.rival(
             "a linear map of norm one into 32n dimensions keeps half",
             "as printed in the notes",
+            id="linear_lemma",
             linear=0.5,
         )
         yield kit.rival(
             "a maximal packing by balls of radius 2δ covers by balls of radius δ",
             "as printed in the notes",
+            id="printed_packing",
             packing=1.0,
         )
         yield from self.rivals_of_extensions(law)
         yield kit.rival("δ_n ≤ ε_n", "a number is worth a bit at least", constant=1.0)
 
-    def rivals_of_extensions(self, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals_of_extensions(self, law):
         """Return wrong theories of the constants with which Lipschitz maps extend."""
-        return [
-            kit.rival(
-                "Lipschitz maps extend with the same constant in any norm",
-                "as the notes use it",
-                other_norm=1.0,
-            ),
-            kit.rival(
-                "constant of extension √d from the norm of the largest coordinate",
-                "norms of the cube and of the ball differ by that factor",
-                other_norm=law.target**0.5,
-            ),
-            kit.rival(
-                "constant of extension √d between Euclidean spaces, d = 3",
-                "each coordinate extends by itself, as numbers do",
-                same_constant=3**0.5,
-            ),
-        ]
+        yield kit.rival(
+            "Lipschitz maps extend with the same constant in any norm",
+            "as the notes use it",
+            id="any_norm",
+            other_norm=1.0,
+        )
+        yield kit.rival(
+            "constant of extension √d from the norm of the largest coordinate",
+            "norms of the cube and of the ball differ by that factor",
+            id="cube_and_ball",
+            other_norm=law.target**0.5,
+        )
+        yield kit.rival(
+            "constant of extension √d between Euclidean spaces, d = 3",
+            "each coordinate extends by itself, as numbers do",
+            id="coordinates",
+            same_constant=3**0.5,
+        )
 
     def controls(self, seen):
         yield kit.control(
@@ -531,6 +441,7 @@ class EntropyAndWidth(kit.Claim[Setting]):
         yield kit.control(
             "networks of error⁸ in place of error², and the reverse",
             "each loss is small elsewhere",
+            id="other_power",
             errors=seen.errors.copy(data=seen.errors.values[::-1]),
         )
         yield kit.control(

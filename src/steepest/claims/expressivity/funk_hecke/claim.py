@@ -84,55 +84,6 @@ class FunkHecke(kit.Claim[Setting]):
         "at the rates λ_l²": ("times", "course"),
         "odd ones above one never": ("missing", "still", "floor"),
     }
-    statement = (
-        r"E_x[\sigma(\langle w,x\rangle)\,Y(x)]=\lambda_l\,Y(w),\quad "
-        r"\lambda_l=-\frac{\Gamma(d/2)}{\sqrt\pi\,\Gamma((d-1)/2)}\frac{P_l(0)}{(l-1)(l+d-1)},\quad "
-        r"\lambda_1=\frac{1}{2d}:\qquad r_l(t)=e^{-\lambda_l^2t}\,r_l(0),\quad \lambda_3=\lambda_5=\dots=0"
-    )
-    source = (
-        "Vempala's talk in the notes [@vodrahalli2019] (“computing the gradient itself can be thought of as function "
-        "transformations on the sphere — in particular the Funk transform”); [@vempala2019]; [@funk1916], "
-        "[@hecke1918]"
-    )
-    corrections = (
-        "“Error close to the best degree k polynomial” holds for the degrees that the activation has. Unbiased ReLUs "
-        "have none of the odd degrees from three on, so that a target of degree three is not learned at all. The "
-        "talk's own targets, unbiased networks of ReLUs, have none of these degrees either.",
-    )
-    remarks = (
-        "The closed form: the Laplacian of the sphere plus d − 1 turns ReLU into a point mass at ⟨w, x⟩ = 0, and the "
-        "transform of a point mass is Funk's mean over a great circle, with multipliers P_l(0).",
-        "Hidden weights: the gradient of the loss in w is the output weight times the gradient of λ_l ‖w‖ Y(w/‖w‖). "
-        "Its part along the sphere is compared.",
-        "Evenly spread points are scrambled Sobol sequences. Neurons drawn at random would change times by a tenth "
-        "at this width. The rate λ_l² is that of infinitely many neurons whose outputs are averaged: 1024 evenly "
-        "spread ones learn degree 4 in a time 1 % longer in four dimensions, and 5 % in five.",
-        "Trained networks see opposite pairs ±x, so that an unbiased network is linear in its odd part on the sample "
-        "too. The floor is then exact for every network, whatever its width.",
-    )
-    history = (
-        kit.Version(1, "λ as both layers feel it, times of one target of each scrambling, floor"),
-        kit.Version(
-            2, "eight targets of each scrambling", "16 of 20 seeds were undecided at degree 4"
-        ),
-        kit.Version(
-            3,
-            "1024 neurons for 512; whether degrees mix",
-            "512 neurons learn degree 4 in a time 2 % longer",
-            seeds="19 of 20 hold, one undecided",
-        ),
-        kit.Version(
-            4,
-            "λ and times as laws of the degree, what is left of all six degrees at eleven times; neurons with biases "
-            "as a changed world of all of it; fewer harmonics to a neuron as a hypothesis; five scramblings for six",
-            "only times of 1/e were judged, no changed world failed them, and in five dimensions they are 5 % longer",
-        ),
-    )
-    shared = {
-        "steepest.kernels.spectra._funk_hecke.zonal": "the harmonics themselves, of targets there and at zero in the "
-        "closed form here; tests compare them with known polynomials, and a target that is no harmonic would mix",
-        "steepest.kernels.spectra._funk_hecke.harmonic_count": "it only scales targets there",
-    }
     tiny = {
         "dimension": 3,
         "neurons": 512,
@@ -296,39 +247,37 @@ class FunkHecke(kit.Claim[Setting]):
             "still": seen.course.sel(degree=3, drop=True).isel(time=end, drop=True),
         }
 
-    def judge_multipliers(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge_multipliers(self, law, seen):
         """Judge what neurons feel of each degree."""
         unit = float(relu_multipliers(self.dimension, (2,))[0])
         missing = {"degree": list(MISSING)}
         layers = {"outer": ("output", FELT), "inner": ("hidden", FELT[1:])}
         unfelt = [abs(seen[name] - law.multiplier).sel(missing) for name in layers]
-        return [
-            *(
-                kit.follows(
-                    name,
-                    law.multiplier.sel(degree=list(degrees)),
-                    seen[name].sel(degree=list(degrees)),
-                    # evenly spread inputs leave half a percent at degree four, the smallest of these numbers
-                    0.02 * self.coarse,
-                    each=True,
-                    label=f"λ as {words} weights feel it",
-                )
-                for name, (words, degrees) in layers.items()
-            ),
-            kit.agrees(
-                "mixed",
-                seen.mixed / unit,
-                # what is left of an integral over 16384 inputs, largest at degree 5; of degree 4 felt as 2, a third
-                0.03 * self.coarse,
-                label="part of what is felt that is not of the residual's degree, over λ of degree 2",
-            ),
-            kit.agrees(
-                "missing",
-                np.maximum(*unfelt),
-                unit / 400 * self.coarse,
-                label="|λ| felt of degrees 3 and 5",
-            ),
-        ]
+        yield from (
+            kit.follows(
+                name,
+                law.multiplier.sel(degree=list(degrees)),
+                seen[name].sel(degree=list(degrees)),
+                # evenly spread inputs leave half a percent at degree four, the smallest of these numbers
+                0.02 * self.coarse,
+                each=True,
+                label=f"λ as {words} weights feel it",
+            )
+            for name, (words, degrees) in layers.items()
+        )
+        yield kit.agrees(
+            "mixed",
+            seen.mixed / unit,
+            # what is left of an integral over 16384 inputs, largest at degree 5; of degree 4 felt as 2, a third
+            0.03 * self.coarse,
+            label="part of what is felt that is not of the residual's degree, over λ of degree 2",
+        )
+        yield kit.agrees(
+            "missing",
+            np.maximum(*unfelt),
+            unit / 400 * self.coarse,
+            label="|λ| felt of degrees 3 and 5",
+        )
 
     def judge(self, law, seen):
         yield from self.judge_multipliers(law, seen)
@@ -366,7 +315,7 @@ class FunkHecke(kit.Claim[Setting]):
             label="risk of trained unbiased networks over that of the best linear odd part",
         )
 
-    def rivals_of_multipliers(self, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals_of_multipliers(self, law):
         """Return other multipliers, and other rates of learning."""
         d = self.dimension
         multiplier = law.multiplier.values
@@ -387,36 +336,36 @@ class FunkHecke(kit.Claim[Setting]):
         gaussian = hermite() / np.sqrt(d * count)
         circle = zonal(d, DEGREES, 0.0) * multiplier[0]
         circle[1] = 1e-9  # zero, to which there is no ratio
-        return [
-            kit.rival(
-                "Hermite coefficients in place of the sphere's",
-                "in high dimension ⟨w, x⟩ is nearly Gaussian",
-                id="gaussian",
-                multiplier=of_degree(gaussian),
-                **rates(gaussian**2),
-            ),
-            kit.rival(
-                "Funk's own multipliers, the mean over a great circle",
-                "“in particular the Funk transform”",
-                multiplier=of_degree(circle),
-            ),
-            kit.rival(
-                "odd degrees are felt as much as their neighbours",
-                "a ReLU is no polynomial, so that no degree is missing",
-                multiplier=of_degree(smooth),
-                left=(("degree", "moment"), _left(smooth**2)),
-            ),
-            kit.rival(
-                "degree l dies like exp(−|λ_l| t)",
-                "the gradient is multiplied by λ once",
-                **rates(np.abs(multiplier)),
-            ),
-            kit.rival(
-                "degrees of many harmonics are learned faster, by √N_l",
-                "there are N_l harmonics of a degree to learn from",
-                **rates(multiplier**2 * np.sqrt(count)),
-            ),
-        ]
+        yield kit.rival(
+            "Hermite coefficients in place of the sphere's",
+            "in high dimension ⟨w, x⟩ is nearly Gaussian",
+            id="gaussian",
+            multiplier=of_degree(gaussian),
+            **rates(gaussian**2),
+        )
+        yield kit.rival(
+            "Funk's own multipliers, the mean over a great circle",
+            "“in particular the Funk transform”",
+            id="great_circle",
+            multiplier=of_degree(circle),
+        )
+        yield kit.rival(
+            "odd degrees are felt as much as their neighbours",
+            "a ReLU is no polynomial, so that no degree is missing",
+            multiplier=of_degree(smooth),
+            left=(("degree", "moment"), _left(smooth**2)),
+        )
+        yield kit.rival(
+            "degree l dies like exp(−|λ_l| t)",
+            "the gradient is multiplied by λ once",
+            **rates(np.abs(multiplier)),
+        )
+        yield kit.rival(
+            "degrees of many harmonics are learned faster, by √N_l",
+            "there are N_l harmonics of a degree to learn from",
+            id="multiplicity",
+            **rates(multiplier**2 * np.sqrt(count)),
+        )
 
     def rivals(self, setting, law):
         yield from self.rivals_of_multipliers(law)

@@ -98,42 +98,6 @@ class HyperplaneCells(kit.Claim[Setting]):
         "cut R^d into Σ_{i≤d} C(n, i) cells": "cells",
         "a shallow ReLU network has as many pieces": "pieces",
     }
-    statement = (
-        r"\#\mathrm{cells}=\sum_{i=0}^{d}\binom{n}{i},\qquad \#\mathrm{bounded}=\binom{n-1}{d},\qquad "
-        r"\#\mathrm{pieces}\;\mathrm{of}\;\sum_{j\le n}v_j\,\sigma(w_j\cdot x+b_j)=\#\mathrm{cells}"
-    )
-    source = "Lecture of 5 December in [@hanin2022], example 2; [@zaslavsky1975]; [@cover1965]"
-    corrections = (
-        "The lecture continues that this is n^d/d! for n ≫ d. That is the leading term: 200 and 1333 where 20 "
-        "hyperplanes make 211 and 1351 cells in two and three dimensions, and 864 where 12 make 794 in four.",
-        "The network of Example 2 has no output weights. With them a neuron of output weight zero cuts nothing, and "
-        "pieces are fewer than cells: the control.",
-        "The lemma's 3 to the number of neurons counts neurons at zero too. Regions of full dimension need two signs "
-        "only, so that 2 to the number of neurons bounds them (algebra, not tested here).",
-    )
-    remarks = (
-        "Cells are found by adding hyperplanes one after the other, the theorem's own recurrence (deletion and "
-        "restriction). A point inside each cell proves that it is there, and cells of the same signs count once. That "
-        "none is missing rests on tests that find cells otherwise: by linear programs over all 2^n sign patterns, and "
-        "around the vertices, at most of the sizes here. Bounded cells are told by linear programs.",
-        "Each count is a constant: every seed must give it exactly. Pieces are counted by the gradients Σ v_j w_j over "
-        "the active neurons, which differ between cells.",
-        "The network on digits starts without biases, as networks mostly do: all its hyperplanes go through the mean "
-        "image, and Cover's count holds. Training moves them apart into general position, "
-        "which is measured: where it does not, for want of steps or of images, the run is out of range.",
-        "For n ≤ d all 2^n patterns of active neurons occur, and Zaslavsky's count, Cover's and 2^n are one number; "
-        "only the sizes with n > d tell them apart.",
-    )
-    history = (
-        kit.Version(1, "counts of all arrangements", seeds="19 of 20 hold, 1 out of range"),
-        kit.Version(
-            2,
-            "each law over the sizes; networks on digits take steps of 0.1 in place of 0.3; hyperplanes through the "
-            "origin as a changed world",
-            "of five networks on digits one diverged at one of two seeds",
-        ),
-    )
-    shared = {"claim.HyperplaneCells.sizes": "names the arrangements"}
     tiny = {
         "planes": (6, 5, 5, 4, 3),
         "dimensions": (2, 3, 4, 4, 5),

@@ -100,58 +100,6 @@ class InfluenceRandomWalk(kit.Claim[Setting]):
         "exactly if linear": "linear",
         "nearly with ReLU": ("relu", "distance"),
     }
-    statement = (
-        r"\frac{\sum|\partial h_x/\partial h_y|}{\sum_z\sum|\partial h_x/\partial h_z|}=(P^k)_{xy}\quad "
-        r"(\sigma=\mathrm{id}),\qquad \propto\sqrt{T^{(k)}_y(x,x)},\quad "
-        r"T^{(l+1)}_y=2P\,(T^{(l)}_y\circ\Theta^{(l)})P^{\top}\quad (\mathrm{ReLU}),\qquad P=\tilde D^{-1}(A+I)"
-    )
-    source = "Jegelka's talk of 29 January in the notes [@vodrahalli2019]; [@xu2018], theorem 1"
-    corrections = (
-        "Independent gates give the walk for the mean derivative. For Σ|∂h_x/∂h_y| it is exact only where the gates "
-        "of a unit are equal at all nodes. ReLU networks are 1.5 to 3 % off on these graphs (total variation), and the "
-        "data reject the walk; independent gates are further off, 2.8 % on the karate club at k = 2, where ReLU is at "
-        "1.6 %.",
-    )
-    remarks = (
-        "In a linear network ∂h_x/∂h_y is P^k(x, y) times a matrix that all nodes share, so that the identity holds "
-        "for all weights. Two such networks on each graph show it to rounding.",
-        "For ReLU the recursion of T at infinite width is ours; tests compare it with wide networks. It is exact for "
-        "sums of squares; for absolute values up to the spread over input features, less than 10⁻⁴ at eight. Θ is "
-        "the probability that the gates of two nodes are open together, one half where they are alike: the walk is "
-        "the case of equal gates. Xu et al. assume that every path is open with one probability.",
-        "Networks average over many weights: the squared distance of their mean from theory is estimated without bias, "
-        "from products of different networks, with the jackknife's interval. At a finite width the mean is off by the "
-        "order of layers over width too.",
-        "Nodes become alike like |λ₂(P)|^k, with ReLU too: theory's rate tends to log|λ₂|, which a test computes. What "
-        "is judged is how much nodes differ at these few layers, where other eigenvalues still count, and where theory "
-        "and walk are 1 or 2 % apart, which is not told. The limit is not quite the stationary law of the walk: at "
-        "infinite width in that test it is 2 % off on the expander and 4 % on the karate club.",
-        "Neighbours among the digits are alike, so that gates are: theory is within 3 % of the walk there (root mean "
-        "square), and these few networks do not tell the two apart. A digit is joined to its five nearest ones and to "
-        "those that count it among theirs.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "distances and the part of theory's, over all graphs and layers together; margins after seeds 0 to 4: the "
-            "width's exponent 0.2 for 0.15, the two distances 0.2 and 0.3 for 0.15 and 0.2",
-            "networks of width 16 add 0.04 to the exponent, and 20 networks need such margins",
-            seeds="20 of 20 hold",
-        ),
-        kit.Version(
-            2,
-            "every graph and number of layers by itself: distance from theory, distance from the walk, nodes' "
-            "differences; 40 networks of width 64 and 2 to 4 layers for 20 of width 32 and up to 6; linear networks "
-            "for ReLU ones, and graphs exchanged, as changed worlds",
-            "sums over graphs and layers were mostly those of two layers; at six, networks of width 32 are 20 to 30 % "
-            "further from the walk than in the limit, which layers over width accounts for",
-        ),
-    )
-    shared = {
-        "claim.InfluenceRandomWalk.places": "which layers are compared; one off there would compare other layers of "
-        "networks with other powers, unless both were off",
-        "claim.InfluenceRandomWalk.chosen": "which digits are looked at",
-    }
     tiny = {
         "depths": (2,),
         "width": 20,
@@ -387,7 +335,7 @@ class InfluenceRandomWalk(kit.Claim[Setting]):
             label="digits: squared distance of mean influence and theory, relative",
         )
 
-    def rivals_of_walks(self, setting: Setting) -> list[kit.Rival]:
+    def rivals_of_walks(self, setting):
         """Return other walks, for linear networks and ReLU ones."""
         loops = setting.adjacency
         stays = loops + np.eye(NODES)
@@ -404,28 +352,26 @@ class InfluenceRandomWalk(kit.Claim[Setting]):
             spread = np.maximum(_spread(limit[1]), 1e-12)
             return {"walk": limit, "theory": limit, "spread": (BY_ROW[:2], spread)}
 
-        return [
-            kit.rival(
-                "the walk that never stays",
-                "a walk that takes an edge in every step",
-                **by(self.steps(loops / loops.sum(-1, keepdims=True))),
-                images=(("image", "digit"), image_moving[-1, self.chosen]),
-            ),
-            kit.rival(
-                "symmetric normalization",
-                "it is the same on regular graphs",
-                **by(self.steps(symmetric)),
-            ),
-            kit.rival(
-                "k + 1 steps", "the readout is a step too", **by(self.steps(lazy_walk(loops), 1))
-            ),
-            kit.rival(
-                "every node is moved by degree alone",
-                "where the walk ends",
-                **by((degrees / degrees.sum(-1, keepdims=True))[:, None, None]),
-                images=(("digit",), image_degrees / image_degrees.sum()),
-            ),
-        ]
+        yield kit.rival(
+            "the walk that never stays",
+            "a walk that takes an edge in every step",
+            **by(self.steps(loops / loops.sum(-1, keepdims=True))),
+            images=(("image", "digit"), image_moving[-1, self.chosen]),
+        )
+        yield kit.rival(
+            "symmetric normalization",
+            "it is the same on regular graphs",
+            **by(self.steps(symmetric)),
+        )
+        yield kit.rival(
+            "k + 1 steps", "the readout is a step too", **by(self.steps(lazy_walk(loops), 1))
+        )
+        yield kit.rival(
+            "every node is moved by degree alone",
+            "where the walk ends",
+            **by((degrees / degrees.sum(-1, keepdims=True))[:, None, None]),
+            images=(("digit",), image_degrees / image_degrees.sum()),
+        )
 
     def rivals(self, setting, law):
         half = lambda nodes: np.full((nodes, nodes), 0.25) + np.eye(nodes) / 4
@@ -442,6 +388,7 @@ class InfluenceRandomWalk(kit.Claim[Setting]):
         yield kit.rival(
             "the gates of a unit open independently at the nodes",
             "then every path is open with one probability",
+            id="independent_gates",
             theory=(BY_ROW, apart),
             spread=(BY_ROW[:2], _spread(apart)),
             images=(("image", "digit"), images_apart),

@@ -77,37 +77,6 @@ class LipschitzCodes(kit.Claim[Setting]):
         "to within 1/(n + 1) takes n bits": ("bits", "apart"),
         "a real number is worth just two": ("numbers", "trained"),
     }
-    statement = (
-        r"K=\{f:[0,1]\to\mathbb R,\ f(0)=0,\ |f(s)-f(t)|\le|s-t|\}\subset C^0:\qquad "
-        r"\varepsilon_n(K)=\frac1{n+1},\qquad \delta_n(K)=\varepsilon_{2n}(K)=\frac1{2n+1}"
-    )
-    source = (
-        "Lecture of 28 November in [@hanin2022] (model class 2, ε_n and δ_n); bits: [@kolmogorov1959]; numbers: "
-        "[@cohen2022] for the definition"
-    )
-    corrections = (
-        "The notes conclude from δ_n ≤ n^(−α) that ε_n is at most of the order (n/log n)^(−α). Where both are known "
-        "exactly nothing is lost: ε_n/δ_n = (2n + 1)/(n + 1) stays below 2, though C⁰ is no Hilbert space.",
-    )
-    remarks = (
-        "ε_n is the radius at which 2^n balls cover the class, δ_n the least worst error of a continuous code of n "
-        "numbers and any reconstruction from it. Values are 1-Lipschitz from the supremum to the largest of the n "
-        "numbers, and so is the way back. In the Euclidean norm of the notes, with constants up to 2 both ways, 2/√n "
-        "times the values are such a code for n ≤ 16.",
-        "The bit must be the sign of what is missing at the end of the cell. The sign of the rise within the cell, as "
-        "delta modulation without its feedback has it, adds up errors.",
-        "If f(0) is free, bits must be spent on it, and n numbers leave 1/(2n): there is room for n tents beside n "
-        "numbers only at that height.",
-        "Worst functions are searched for: dynamic programming over the errors at the ends of cells for bits, all ways "
-        "through a cell for numbers. All pairs of zigzags are compared; that is the proof for bits.",
-        "Autoencoders are trained on sums of n + 1 tents alone, so that they may be better there than any code of the "
-        "whole class; the best of three leave 1 to 4 per cent more than the bound. Among random sums some seem to beat "
-        "it; none does at two opposite functions with one code, which least squares finds at once.",
-        "Trained networks on the line, over their largest slope, are easy for a code by few values: the median error "
-        "of thirty was 0.31 of the worst at n = 1, and 0.63 at n = 4. They are hard for bits, which draw slopes of ±1 "
-        "everywhere: 0.91 to 0.95 of the same worst errors, at 2n bits.",
-    )
-    history = (kit.Version(1, "both codes on their worst functions, zigzags, and autoencoders"),)
     tiny = {"bits": (1, 2, 4), "numbers": (1, 2), "functions": 4, "starts": 3, "steps": 200}
     full = {"functions": 200, "starts": 10, "steps": 3000, "numbers": (1, 2, 3, 4, 5, 6)}
     out_of_scope = {"offset": 0.25}
@@ -259,6 +228,7 @@ class LipschitzCodes(kit.Claim[Setting]):
         yield kit.control(
             "bits that say whether f rises in a cell, not what is missing",
             "errors of the cells add up",
+            id="forgets",
             bits_error=seen.forgotten,
             functions_by_bits=seen.functions_forgotten,
         )

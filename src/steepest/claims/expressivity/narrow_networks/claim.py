@@ -10,7 +10,6 @@ from typing import Annotated, Any, NamedTuple
 
 import jax
 import numpy as np
-import xarray
 
 from steepest import kit
 from steepest.claims.expressivity._random_networks import random_network
@@ -112,66 +111,6 @@ class NarrowNetworks(kit.Claim[Setting]):
         "width three": "width_three",
         "one neuron a residual block do not": "folding",
     }
-    statement = (
-        r"\mathrm{width}\le d\;\Rightarrow\;\max_K f=\max_{\partial K}f,\qquad "
-        r"\sup_{\lVert x\rVert\le 1}|f(x)-\lVert x\rVert|\ge\frac{1}{2}"
-    )
-    source = "Jegelka's talk of 29 January in the notes [@vodrahalli2019]; [@hanin2017]; [@johnson2019]; [@lin2018]"
-    corrections = (
-        "“Always has an unbounded decision boundary”: every component of every level set is unbounded, or empty. In a "
-        "compact domain it reaches the boundary, which is what is tested here.",
-        "“ResNet with only 1-width hidden layers are sufficient to approximate any integrable function” in the mean, "
-        "not in the supremum. For ‖x‖ in the plane a folding does it in the supremum too.",
-    )
-    remarks = (
-        "Why. ReLU is a limit of one-to-one functions, so that a chain no wider than its input is a limit of "
-        "one-to-one maps of the input followed by a projection; a level set of those reaches the boundary, and so do "
-        "the limits' (Hanin and Sellke, Johnson). If f(0) ≥ ½, it is ½ off at 0; else the level set of f(0) reaches "
-        "the unit sphere, where it is more than ½ off. The constant ½ is exactly ½ off.",
-        "Extremes are exact: a network is affine in each of its regions, so they are at corners of regions. A grid "
-        "would take thin components for bounded ones.",
-        "Many deep narrow random networks are constant, of width two about 40 % at depth five and 85 % at ten; for "
-        "these the law is empty. They are counted, with an excess of zero.",
-        "Trained networks can only fail to refute the ½, which the theorem has for all; the control shows that width "
-        "four goes below it after the same training, in some of its runs. The error is a maximum over 28 000 points, "
-        "0.003 apart on the circle, so that it is judged with 0.005 to spare, which does for slopes up to 3.",
-        "A bounded region is one of {f > 0} inside of one of five squares around the disc, with f ≤ 0 on the square's "
-        "edge. Five to nine of ten residual networks had one on seeds 0 to 4; that one has is what is judged, what the "
-        "others lack is training.",
-        "The constructions: width three, with K hidden layers, keeps x and a running maximum of K directions and is 1 "
-        "− cos (π/K) off; a residual network of m blocks of one neuron folds the plane to a wedge and is 1 − "
-        "cos(π/2^m) off, with 5m parameters.",
-        "On the line K blocks of one neuron make any increasing function of K breaks, as each multiplies the slope "
-        "beyond a point. So 2(M − 1) of them make M rising steps, and M − 1 others then move these to any levels, the "
-        "highest first: what was moved lies below all that is still to be. From a function f with an integral F, steps "
-        "from a to b of middle m are Σ|F(a) − 2F(m) + F(b)| away in the mean, 1/(4M) for x², and ∫|f'|/(4M) where they "
-        "are short. In the supremum they are not near, as ramps between steps pass far from both.",
-        "Steps come near any integrable function in the mean, so that residual networks do on the line. In more "
-        "dimensions that is not tested. An increasing function like x² needs no steps: K blocks are 1/(16(K + 1)²) "
-        "away, and no function of K breaks is nearer.",
-        "Zeros against other digits, in two principal components, lie at the edge of the cloud: there width two loses "
-        "little (0.99 of the images right where training does not stop at a constant), and its region reaches the "
-        "edge as it must.",
-        "The talk counts d against d² parameters; that is of one layer, 2d + 1 against (d + 1)(d + 2), and no "
-        "comparison at equal error is made here.",
-    )
-    history = (
-        kit.Version(1, "random and trained networks, both constructions", seeds="20 of 20 hold"),
-        kit.Version(
-            2,
-            "each construction against its law; a search over random networks; one residual network that finds the "
-            "disc is enough",
-            "a share of three in ten of the residual networks was set after looking",
-            seeds="20 of 20 hold; of settings 19, 1 undecided",
-        ),
-        kit.Version(
-            3,
-            "residual networks on the line: staircases of any levels, and broken lines",
-            "the talk has one neuron a block approximate every integrable function, and only foldings were judged; no "
-            "randomness is in these errors, and margins are what rounding and quadrature leave",
-        ),
-    )
-    shared = {"steepest.nn.networks._folding.folding": "the network of the construction"}
     tiny = {
         "networks": 10,
         "depths": (2, 3),
@@ -359,46 +298,44 @@ class NarrowNetworks(kit.Claim[Setting]):
             label="on the line, K blocks: mean error for x²",
         )
 
-    def judge_trained(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge_trained(self, law, seen):
         """Judge the networks that were trained."""
-        return [
-            kit.at_most(
-                "trained_excess",
-                ROUNDING,
-                seen.disc_excess,
-                each=True,
-                label="trained on the disc: excess of the inside over the boundary",
-            ),
-            kit.at_most(
-                "digits_excess",
-                ROUNDING,
-                seen.digits_excess,
-                each=True,
-                label="trained on digits: excess of the inside over the boundary",
-            ),
-            kit.at_least(
-                "trained_error",
-                law.error - SEARCHED,
-                seen.error,
-                each=True,
-                label="trained on ‖x‖: error in the supremum",
-            ),
-            kit.follows(
-                "trained_disc",
-                law.bounded,
-                seen.disc_bounded,
-                0.5,
-                absolute=True,
-                each=True,
-                label="trained on the disc: whether a region is bounded",
-            ),
-            kit.at_least(
-                "residual_disc",
-                1.0,
-                seen.residual_bounded.max(),
-                label="residual networks of one neuron: whether one has a bounded region",
-            ),
-        ]
+        yield kit.at_most(
+            "trained_excess",
+            ROUNDING,
+            seen.disc_excess,
+            each=True,
+            label="trained on the disc: excess of the inside over the boundary",
+        )
+        yield kit.at_most(
+            "digits_excess",
+            ROUNDING,
+            seen.digits_excess,
+            each=True,
+            label="trained on digits: excess of the inside over the boundary",
+        )
+        yield kit.at_least(
+            "trained_error",
+            law.error - SEARCHED,
+            seen.error,
+            each=True,
+            label="trained on ‖x‖: error in the supremum",
+        )
+        yield kit.follows(
+            "trained_disc",
+            law.bounded,
+            seen.disc_bounded,
+            0.5,
+            absolute=True,
+            each=True,
+            label="trained on the disc: whether a region is bounded",
+        )
+        yield kit.at_least(
+            "residual_disc",
+            1.0,
+            seen.residual_bounded.max(),
+            label="residual networks of one neuron: whether one has a bounded region",
+        )
 
     def rivals(self, setting, law):
         yield kit.rival(
@@ -425,6 +362,7 @@ class NarrowNetworks(kit.Claim[Setting]):
         yield kit.control(
             "random networks of width three; of those of width four the ones that trained best",
             "wider than the input",
+            id="one_neuron_more",
             random=("draw", np.resize(seen.wider.values[0], seen.random.shape)),
             error=("start", np.resize(better, self.trained)),
         )
@@ -439,6 +377,7 @@ class NarrowNetworks(kit.Claim[Setting]):
         yield kit.control(
             "the best chain of width two in place of residual and of wider networks",
             "no wider than the input",
+            id="chain",
             residual_bounded=("residual", np.resize(seen.disc_bounded.values, self.residuals)),
             wider=(seen.wider.dims, np.resize(seen.random.values, seen.wider.shape)),
             width_three=0 * seen.width_three + chain,

@@ -52,6 +52,7 @@ def rivals_of_lines(law: xarray.Dataset) -> list[kit.Rival]:
         kit.rival(
             "steps have the function's values where they begin: twice the error",
             "it is the simplest staircase",
+            id="ends_of_steps",
             staircase=2 * law.staircase,
         ),
         kit.rival(

@@ -10,7 +10,6 @@ nearest neighbour's error is known exactly.
 from typing import Annotated, NamedTuple
 
 import numpy as np
-import xarray
 
 from steepest import kit
 from steepest.claims.expressivity.no_free_lunch.experiment import (
@@ -75,55 +74,6 @@ class NoFreeLunch(kit.Claim[Setting]):
 
     kind = "theorem"
     says = {"errs, on average, at ½(1 − 1/N)^m of N images after m samples": ("nearest", "kernel")}
-    statement = (
-        r"E_fE_S\,P_x[A(S)(x)\ne f(x)]\ \ge\ \tfrac12\Bigl(1-\frac{1}{N}\Bigr)^m,\quad "
-        r"\text{equal if } A(S)=f \text{ on } S;\qquad P[A(S)(x)\ne f(x)\mid x\notin S]=\tfrac12"
-    )
-    source = (
-        "Remark at the head of the lecture of 28 November in [@hanin2022]; Srebro's talk in the notes "
-        "[@vodrahalli2019]; [@wolpert1996]; [@shalev2014], theorem 5.1"
-    )
-    corrections = (
-        "“We cannot learn f from any dataset of size m”: the notes print m cells for m samples (“with n × m”, perhaps "
-        "n ≫ m). With as many cells as samples a learner that remembers errs at ½(1 − 1/m)^m, about 0.18, as it has "
-        "seen most cells. With n ≫ m it is right.",
-        "“The learning rule will only get you error at least half”: half of what was not seen.",
-    )
-    remarks = (
-        "The nearest neighbour and the kernel repeat every label that they saw, so that their error is predicted with "
-        "no free number. “Every learner” is a theorem, of which these two are instances; tests enumerate a small world "
-        "with a stubborn one.",
-        "A network may not fit all its labels. It is judged by what it did not see. That half of it is wrong is so of "
-        "any rule by construction, as labels are tossed without regard to it: these checks are no headline.",
-        "Average over functions: on one function a learner may be much better, and on its opposite it is then as much "
-        "worse.",
-        "On the line: the nearest sample is at distance k with a known probability, and k borders have an odd number "
-        "of s changes among them with a known probability. Changes at random places are the prior knowledge.",
-        "On the circle the probability of a label is ½ + ½ a cos 2πkx. The nearest neighbour learns from about πk "
-        "samples on: with m ≫ k its error is ½ − (a²/4)/(1 + (πk/m)²). With all samples it is still ½ − a²/4 (Cover "
-        "and Hart), and not the least possible ½ − a/π, as it repeats the noise of one label.",
-    )
-    history = (
-        kit.Version(1, "half as many functions, a third of them on the line"),
-        kit.Version(2, "more functions on the line", "four of twenty seeds were undecided there"),
-        kit.Version(
-            3,
-            "unseen images over their mean count",
-            "each function's own count may be zero",
-            seeds="20 of 20 hold",
-        ),
-        kit.Version(
-            4,
-            "both laws at each number of samples; what was not seen is no headline",
-            "“half of what was not seen” is true of any rule by construction",
-            seeds="20 of 20 hold; of settings 20",
-        ),
-        kit.Version(
-            5,
-            "a circle whose labels have a smooth probability",
-            "the source says that nearest neighbours are biased to those; a line with changes of sign is not smooth",
-        ),
-    )
     tiny = {
         "cells": 32,
         "samples": (8, 32),
@@ -322,28 +272,26 @@ class NoFreeLunch(kit.Claim[Setting]):
         )
         yield from self.rivals_of_neighbours(law)
 
-    def rivals_of_neighbours(self, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals_of_neighbours(self, law):
         """Return wrong theories of the nearest neighbour's error on the line and on the circle."""
         m = law.samples
-        return [
-            kit.rival("line: s/m", "each change costs a gap of 1/m", line=self.changes / m),
-            kit.rival(
-                "line: s/(2m), cells of no length",
-                "each change costs a quarter of a gap that is twice as long as others",
-                line=self.changes / (2 * m),
-            ),
-            kit.rival(
-                "circle: ½ − a/π",
-                "the answer that is more likely, everywhere",
-                circle=0.5 - LEAN / np.pi,
-            ),
-            kit.rival(
-                "circle: ½ − a²/4 at every m",
-                "the neighbour's label has the point's own probability",
-                circle=0.5 - LEAN**2 / 4,
-            ),
-            kit.rival("line: as on random labels", "no learner beats another", line=law.error),
-        ]
+        yield kit.rival("line: s/m", "each change costs a gap of 1/m", line=self.changes / m)
+        yield kit.rival(
+            "line: s/(2m), cells of no length",
+            "each change costs a quarter of a gap that is twice as long as others",
+            line=self.changes / (2 * m),
+        )
+        yield kit.rival(
+            "circle: ½ − a/π",
+            "the answer that is more likely, everywhere",
+            circle=0.5 - LEAN / np.pi,
+        )
+        yield kit.rival(
+            "circle: ½ − a²/4 at every m",
+            "the neighbour's label has the point's own probability",
+            circle=0.5 - LEAN**2 / 4,
+        )
+        yield kit.rival("line: as on random labels", "no learner beats another", line=law.error)
 
     def controls(self, seen):
         of_real = {

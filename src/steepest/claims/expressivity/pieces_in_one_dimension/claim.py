@@ -97,64 +97,6 @@ class PiecesInOneDimension(kit.Claim[Setting]):
         "one breakpoint on average": "line",
         "times 1 − 2^−n for each layer of n neurons below": ("narrow_line", "cauchy_line"),
     }
-    statement = (
-        r"\mathbb E\,\#\{x\in\mathbb R:z^{(l)}_i(x)=0\}=\prod_{k<l}(1-2^{-n_k}),\qquad "
-        r"\mathbb E\,\#\{x\in[a,b]:z^{(l)}_i(x)=0\}=\frac{1}{\pi}\,\mathbb E\,\angle_{M^{(l)}}(a,b)"
-        r"\;\to\;\frac{1}{\pi}(\arctan\frac{b}{s_l}-\arctan\frac{a}{s_l})"
-    )
-    source = "Lecture of 5 December in [@hanin2022], example 1 and theorem B; [@hanin2019a]; the equalities: ours"
-    remarks = (
-        "Theorem B bounds the pieces in [a, b] by C |a − b| N with an unnamed C, and is right; the mean is known, at "
-        "every width. The constant depends on depth: at the lecture's own C_w = 1, s_l² = (2^l − 1) C_b, so that a "
-        "layer's share of breakpoints in a fixed segment falls like 2^(−l/2). That is algebra, not tested here.",
-        "The open problem “count global regions (set [a, b] to R)”: on average there are Σ_l n_l Π_{k<l} (1 − "
-        "2^(−n_k)) breakpoints, the number of neurons but for a share of up to (l − 1) 2^(−width) of layer l: at width "
-        "one the layers have 1, ½, ¼ … a neuron.",
-        "Derivation. In homogeneous coordinates u = (x, 1) a neuron is z = a·u near u, and those of the next layer "
-        "have a' = b e + Σ_j W_j 1[a_j·u > 0] a_j, e = (0, 1). As a_j and −a_j are equally likely and W_j is "
-        "symmetric, the gates may be replaced by fair coins ξ_j that are independent of all else, so that the law of "
-        "a' at u is the same at every u. The density of zeros at u is then that of the zero of one random linear "
-        "form, which has one zero on the line; it is lost only where all ξ_j of a layer are 0, and a' has no slope. "
-        "This needs symmetric weights, not Gaussian ones: Cauchy weights, which have no variance, have the same mean.",
-        "On a segment the form vanishes if its values at the ends differ in sign, of probability angle over π in the "
-        "metric of its covariance M. For Gaussian weights M^(l+1) = C_b 11ᵀ + (C_w/n) Wishart₂(K, M^(l)) with K ~ "
-        "Bin(n, ½): three numbers, which prediction samples; no network is drawn for it.",
-        "At infinite width M is B_l + A_l ⟨x, x'⟩ with A_l = (C_w/2)^(l−1) C_w/n_0 and B_l = C_b Σ_{i<l} (C_w/2)^i, "
-        "the covariance of a random affine function: zeros are as many as those of random hyperplanes with s_l = "
-        "√(B_l/A_l). These second moments of (z, ∇z) hold at every width; what is lost at finite width is that the "
-        "pair is Gaussian. A test samples them.",
-        "What is counted are sign changes of neurons, which are the borders of activation patterns. A break of the "
-        "output needs an active path above it too, so that the output has at most as many pieces; with one hidden "
-        "layer it has n + 1.",
-        "The whole line is followed in homogeneous coordinates, from (−1, 0) over (0, 1) to (1, 0), so that nothing "
-        "is cut off at a large x.",
-        "Counts fluctuate from network to network as a whole, by 15 % in the segment: means are over networks, never "
-        "over neurons.",
-    )
-    history = (
-        kit.Version(1, "means over all layers", seeds="20 of 20 hold"),
-        kit.Version(
-            2,
-            "each law is judged at every layer, the product at several narrow widths",
-            "laws of segments reversed or flat over layers held, as they were judged by their mean; drafts of seed 0 "
-            "set 400 redraws and 0.015 for the conditional mean, C_b = 1 and 600 pairs for digits, width 3 for the "
-            "narrow segment",
-            seeds="20 of 20 hold; of settings 7, 13 undecided",
-        ),
-        kit.Version(
-            3,
-            "a scope of three and four layers, segments from 1 on, C_b up to 1, narrow widths three apart",
-            "outside of it rivals were too close to be rejected by counts that fluctuate so",
-        ),
-    )
-    shared = {
-        "claim.PiecesInOneDimension.ends": "places of the segments, from fields",
-        "steepest.geometry._segments.trace": "theory takes values of layers below from it and angles between them, the "
-        "experiment counts its corners; tests of geometry compare it with grids",
-        "steepest.geometry._layers.Layer.activate": "a part of trace",
-        "steepest.geometry._layers.Layer.kinked": "a part of trace",
-        "steepest.geometry._layers.check_layers": "it refuses shapes that do not fit",
-    }
     tiny = {"networks": 40, "narrow_networks": 60, "pairs": 12, "width": 8, "depth": 2}
     full = {"networks": 2000, "narrow_networks": 10_000, "pairs": 2000}
     out_of_scope = {"shift": 1.0}
@@ -344,6 +286,7 @@ class PiecesInOneDimension(kit.Claim[Setting]):
         yield kit.rival(
             "one breakpoint a neuron at every width, and angles of s_l",
             "it is the law at infinite width",
+            id="one_at_every_width",
             narrow_line=xarray.ones_like(law.narrow_line),
             narrow_segment=0 * law.narrow_segment + wide,
         )
@@ -366,6 +309,7 @@ class PiecesInOneDimension(kit.Claim[Setting]):
         yield kit.rival(
             "breakpoints in proportion to the length of the segment",
             "Theorem B's C |a − b| N with C the density at the origin",
+            id="line_of_the_bound",
             segment=0 * law.segment + 2 * self.half / (np.pi * scales),
         )
         yield kit.rival(

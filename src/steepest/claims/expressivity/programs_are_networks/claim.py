@@ -62,35 +62,6 @@ class ProgramsAreNetworks(kit.Claim[None]):
         "T separate gates take all T": ("too_few", "best"),
         "parity of d bits just log₂ d": ("folds", "halved"),
     }
-    statement = (
-        r"g(x,y)=a+bx+cy+d\,\sigma(x+y-1)\ \text{on bits};\qquad \min_{U\text{ units}}\mathbb E\sum_{i\le T}"
-        r"(f_i-x_iy_i)^2=\frac{T-U}{16};\qquad \lfloor\log_2d\rfloor\le U_{\text{parity}}\le\lceil\log_2d\rceil"
-    )
-    source = (
-        "Srebro's lecture in [@vodrahalli2019] (what is computed in time T is a network of size O(T)); bounds derived "
-        "here, the fold is that of [@telgarsky2016]"
-    )
-    remarks = (
-        "A unit reads inputs and all units before it, and outputs are affine in inputs and units: the directed graphs "
-        "of the lecture. Where no link may skip a layer values must be handed on, a unit a layer for each: a sum of d "
-        "bits then takes of the order of d² units, not O(T).",
-        "Gates of the same pair share a unit, and an OR of what is never true at once needs none: sum and comparison "
-        "take 2d − 1 units for 5d − 3 and 4d − 3 gates, the product 3d(d − 1) for 6d² − 8d. If all gates are to be "
-        "read no network has fewer, since their values span as many dimensions beyond affine functions of the inputs. "
-        "Of a product of two or three bits one gate is told by the others.",
-        "Separate gates: z = (x − ½)(y − ½) has variance 1/16, and the z of all pairs are orthogonal to one another "
-        "and to affine functions; whatever the U functions are, they take away U/16 at most. Trained networks stop at "
-        "these values, at local minima at multiples of 1/16 above, or in between; of forty the best attains the bound.",
-        "Parity, below: for a unit with the sign of w·(x − ½) + b fix the bits of the larger |w_i|, half of them, each "
-        "so that it speaks for the sign of b; the rest cannot outvote them. Between powers of two the bounds leave one "
-        "unit. Networks are not found by descent for all that: statistical-query-hardness.",
-        "Bits must be bits: with inputs off by 0.3 numbers are read wrong. Errors add up along exclusive ors.",
-    )
-    history = (kit.Version(1, "compiled programs, too few units, and both bounds of parity"),)
-    not_told = {
-        "gates.larger": "a laxer bound holds too; parity attains this one",
-        "free.smaller": "a laxer bound holds too; the majority attains this one",
-    }
     tiny = {
         "bits": (4,),
         "parities": (2, 4),

@@ -67,43 +67,6 @@ class Sawtooth(kit.Claim[None]):
         "L layers of two ReLUs make 2^L pieces": "pieces",
         "n ReLUs in one layer leave 1 − n/2^(L−1) of the variance, or more": "share",
     }
-    statement = (
-        r"g(x)=2\sigma(x)-4\sigma(x-\frac{1}{2}),\qquad \#\mathrm{pieces}\;\mathrm{of}\;g^{\circ L}=2^L,\qquad "
-        r"\min_{h:\,n\,\mathrm{breaks}}\frac{\lVert g^{\circ L}-h\rVert_2^2}{\mathrm{Var}\,g^{\circ L}}"
-        r"\ge 1-\frac{n}{2^{L-1}}"
-    )
-    source = "Lecture of 5 December in [@hanin2022], theorem A; [@telgarsky2016]"
-    corrections = (
-        "The proof gives f_L “L spikes and so 2 × 2^L regions”. It has 2^(L−1) spikes; pieces are 2^L on [0, 1] and "
-        "2^L + 2 on the line. The theorem's 2^L is right on [0, 1] only.",
-        "Theorem A takes depth 2L and 3L − 1 neurons. The inner σ(x) and the outer σ change nothing on [0, 1], where L "
-        "hidden layers of two neurons, 2L in all, give the same function.",
-    )
-    remarks = (
-        "With two neurons a layer breakpoints are multiples of 2^(−L), and everything on the grid is exact in floating "
-        "point. Pieces are counted by second differences.",
-        "The share is the optimum over all functions of n + 1 straight pieces, joined or not, by dynamic programming: "
-        "no shallow network of n neurons, however trained, comes closer on the points. The points are such that the "
-        "bound is exact on them: the variance of each tooth is that of the whole.",
-        "The bound is not attained. A breakpoint pays for two pieces in the bound; the optimum gets 1.33 for each of "
-        "the first two, at the ends, and 1.15 on average for 31 of them, as the figure shows.",
-        "One breakpoint fewer than pieces is not enough neurons: 2^L − 1 neurons at the 2^L − 1 breakpoints have jumps "
-        "of slope ±2^(L+1), so that the slope at the left end is a multiple of 2^(L+1), and cannot be 2^L. For L ≤ 3 "
-        "all ways to turn them are tried.",
-        "That descent finds such networks is not claimed.",
-    )
-    history = (
-        kit.Version(1, "shares of sawtooths of six and seven layers"),
-        kit.Version(
-            2,
-            "of five and eight layers, judged at each depth and number of neurons",
-            "a bound that depends on no depth passed, as sawtooths of six and seven layers are too alike",
-        ),
-    )
-    not_told = {
-        "share.error_depth.halved": "it bounds from below, and has room at most n",
-        "share.neuron.halved": "it bounds from below, and has room at most n",
-    }
     tiny = {
         "depths": (1, 2, 3),
         "widths": (3, 4),

@@ -119,81 +119,6 @@ class VcDimension(kit.Claim[Setting]):
         "shatters ½, ¼, …, 2⁻ⁿ": ("sine", "sine_patterns"),
         "a deep ReLU network shatters more points than it has weights": ("network", "surplus"),
     }
-    statement = (
-        r"\omega=\pi(1+\sum_{k\le n}b_k2^k)\;\Rightarrow\;\mathrm{sign}\,\sin(\omega2^{-k})=(-1)^{b_k},\qquad "
-        r"\mathrm{VC}(\mathrm{ReLU},\,L,\,p)=\Omega(pL)"
-    )
-    source = (
-        "The lectures [@telgarsky2019], for Θ(pL ln p); the sine: [@shalev2014], chapter 6; [@bartlett2019]; "
-        "[@cover1965]; threshold units: [@baum1988]"
-    )
-    remarks = (
-        "Srebro's talk, in K. Vodrahalli's notes of MIT's workshop on deep learning theory, 2019, says “Usually with d "
-        "parameters, the capacity corresponds roughly to the number of parameters. But that’s not necessarily true”, "
-        "and thinks of bounded norms. The sine is another example, with one parameter and no limit.",
-        "The lectures' Θ(pL ln p) is not judged. What is judged is its lower half without the logarithm, for one "
-        "architecture: a network of p = 3m + 23n − 10 weights and n + 3 hidden layers shatters mn points, 0.13 to 0.15 "
-        "times p(n + 3) at these sizes. Any labelling has its network by construction; all 512 of nine points are "
-        "tried, and of larger sets random ones.",
-        "That so many weights suffice is counted in the networks themselves; a network of one hidden layer that reads "
-        "the same tables needs more weights than there are points (the control).",
-        "The upper half is drawn in the figure: counting sign patterns layer by layer bounds the VC dimension of the "
-        "same architecture. It is some ninety times the number of points that are shattered.",
-        "What a network can do is not what descent finds: these weights go up to 2ⁿ. Adam with one hidden layer and "
-        "normal inputs in five dimensions fits random labels of half as many points as weights, and not of twice as "
-        "many, at 22 to 85 weights: J. Lee's p = cn, with c between ½ and 2 there. It is a lower bound for training "
-        "and none for the class, and c depends on the dimension: on the plane half of the labellings are fitted up to "
-        "about p/2 points at 17 weights, and fewer at 65.",
-        "On frozen features all p weights are found by a linear program, and the share of dichotomies is Cover's, one "
-        "half at 2p points. So c in p = cn is one half there.",
-        "On 1, …, m the signs of sin ωx are parities of ⌊kω/π⌋, which change where ω/π is a fraction with a "
-        "denominator up to m: there are 2 Σ_{q≤m} φ(q) dichotomies with Euler's φ, all 8 of three points and 12 of the "
-        "16 of four. + + − + is missing: there cos ω > 0 by the second sign, cos ω < ½ by the third, cos ω > 1/√2 by "
-        "the fourth.",
-        "Threshold units in one layer. A hyperplane meets a moment curve in at most d points, so that along it what h "
-        "units say changes at most hd times, whatever is computed from them; and every labelling that does so is made. "
-        "Of n points these are 2 Σ_{k≤hd} C(n − 1, k), as many as halfspaces of hd dimensions make: hd + 1 points are "
-        "shattered, and no hd + 2. That is no VC dimension: digits off a curve are shattered in larger numbers, in "
-        "the plane nine by three units, of 13 weights.",
-        "In general position two units take a group of up to d points from all others, so that 2⌈r/d⌉ units do for r "
-        "points of the rarer label (Baum), and an even number h for any hd + 1 points. They are enough, and may be "
-        "more than needed; what is judged is that no larger groups do.",
-        "All sums of the network are exact in double precision, which 2 log₂ m + n binary digits allow up to n = 32.",
-    )
-    history = (
-        kit.Version(1, "all labellings of 12 points, no training"),
-        kit.Version(
-            2, "a network is trained; 512 labellings of nine points", seeds="20 of 20 hold"
-        ),
-        kit.Version(
-            3,
-            "every law along its axis; networks of one hidden layer as a changed world",
-            "one number stood for all sizes",
-            seeds="20 of 20 hold; of settings 20",
-        ),
-        kit.Version(
-            4,
-            "layers of threshold units: all dichotomies of points of a moment curve, and digits that are separated in "
-            "groups",
-            "the lectures name threshold units too, and no check had any; counts have no margin",
-        ),
-        kit.Version(
-            5,
-            "networks of three sizes that are trained on random labels; frozen features",
-            "J. Lee's talk has p = cn weights enough, and a network was trained for a picture only. The exponent of "
-            "the number in p was to be judged; in drafts at seeds 1101 to 1104 it was 0.5 to 1.2, by dimension",
-            seeds="17 of 20 hold, 3 are inconclusive; of 20 settings 11 hold, 9 are inconclusive",
-        ),
-        kit.Version(
-            6,
-            "120 labellings for 40 on frozen features",
-            "intervals over 40 took 0.2 of a margin of 0.3",
-        ),
-    )
-    shared = {
-        "claim.VcDimension.cases": "names the sets",
-        "claim.VcDimension.numbers": "names the sets",
-    }
     tiny = {
         "sine_points": 4,
         "spaced": 5,
@@ -459,6 +384,7 @@ class VcDimension(kit.Claim[Setting]):
         yield kit.rival(
             "one parameter makes as many dichotomies as a threshold",
             "a threshold on a line makes 2n dichotomies of n points",
+            id="one_parameter",
             sine_patterns=2.0 * self.sine_points,
         )
         yield kit.rival(
@@ -490,57 +416,54 @@ class VcDimension(kit.Claim[Setting]):
         yield kit.rival(
             "a network shatters as many points as it has weights",
             "capacity is the number of parameters",
+            id="parameters",
             surplus=law.surplus**0,
         )
         yield from self.rivals_of_thresholds(law)
         yield from self.rivals_of_training(law)
 
-    def rivals_of_thresholds(self, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals_of_thresholds(self, law):
         """Return other laws of what layers of threshold units do."""
         r = law.n // 2
-        return [
-            kit.rival(
-                "h units shatter hd points of a curve, and no more",
-                "h units around groups of d take hd points of both labels",
-                thresholds=("curve", [float(central_cell_count(n, h * d)) for d, h, n in CURVES]),
-            ),
-            kit.rival(
-                "h units make all dichotomies of a curve",
-                "there are h(d + 2) + 1 of them, no fewer than the points",
-                thresholds=("curve", [2.0**n for *_, n in CURVES]),
-            ),
-            kit.rival(
-                "d + 1 points a group",
-                "a halfspace has d + 1 parameters",
-                groups=2 * np.ceil(r / (CROWD + 1)),
-            ),
-            kit.rival("one unit a group", "a hyperplane is one unit", groups=np.ceil(r / CROWD)),
-        ]
+        yield kit.rival(
+            "h units shatter hd points of a curve, and no more",
+            "h units around groups of d take hd points of both labels",
+            thresholds=("curve", [float(central_cell_count(n, h * d)) for d, h, n in CURVES]),
+        )
+        yield kit.rival(
+            "h units make all dichotomies of a curve",
+            "there are h(d + 2) + 1 of them, no fewer than the points",
+            thresholds=("curve", [2.0**n for *_, n in CURVES]),
+        )
+        yield kit.rival(
+            "d + 1 points a group",
+            "a halfspace has d + 1 parameters",
+            groups=2 * np.ceil(r / (CROWD + 1)),
+        )
+        yield kit.rival("one unit a group", "a hyperplane is one unit", groups=np.ceil(r / CROWD))
 
-    def rivals_of_training(self, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals_of_training(self, law):
         """Return other laws of how many random labels are fitted."""
-        return [
-            kit.rival(
-                "no labels of p/2 points are fitted",
-                "guarantees need many more weights than points",
-                fitted=0.0 * law.fitted,
-            ),
-            kit.rival(
-                "labels of 2p points are fitted too",
-                "deep networks are known to fit random labels",
-                fitted=law.fitted**0,
-            ),
-            kit.rival(
-                "frozen features separate n ≤ p points",
-                "n equations with p unknowns",
-                frozen_share=0.0 * law.frozen_share,
-            ),
-            kit.rival(
-                "share 2^(p − n)",
-                "each point beyond p is right by chance",
-                frozen_share=2.0 ** (law.frozen * (1 - law.ratio)),
-            ),
-        ]
+        yield kit.rival(
+            "no labels of p/2 points are fitted",
+            "guarantees need many more weights than points",
+            fitted=0.0 * law.fitted,
+        )
+        yield kit.rival(
+            "labels of 2p points are fitted too",
+            "deep networks are known to fit random labels",
+            fitted=law.fitted**0,
+        )
+        yield kit.rival(
+            "frozen features separate n ≤ p points",
+            "n equations with p unknowns",
+            frozen_share=0.0 * law.frozen_share,
+        )
+        yield kit.rival(
+            "share 2^(p − n)",
+            "each point beyond p is right by chance",
+            frozen_share=2.0 ** (law.frozen * (1 - law.ratio)),
+        )
 
     def controls(self, seen):
         yield kit.control(
@@ -560,6 +483,7 @@ class VcDimension(kit.Claim[Setting]):
         yield kit.control(
             "networks of one hidden layer that read the same tables",
             "each change of the label takes neurons of its own",
+            id="shallow",
             weights_used=seen.shallow_weights,
         )
         yield kit.control(
@@ -575,6 +499,7 @@ class VcDimension(kit.Claim[Setting]):
         yield kit.control(
             "the widest network, with three of four neurons at zero",
             "neurons that start at zero stay there, so that their weights do nothing",
+            id="idle_weights",
             # it has a quarter of the widest one's weights: twice as many points are half of those
             fitted=xarray.where(
                 (seen.weights == self.weights[-1]) & (seen.fill == FILLED[0]),

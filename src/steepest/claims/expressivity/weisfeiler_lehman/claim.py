@@ -88,48 +88,6 @@ class WeisfeilerLehman(kit.Claim[Setting]):
         "round by round": "classes",
         "means and maxima tell fewer": ("mean_pairs", "max_pairs", "order"),
     }
-    statement = (
-        r"f_k(G)=f_k(H)\;\Longleftrightarrow\;\{\!\{c^{(k)}_v\}\!\}_{v\in G}=\{\!\{c^{(k)}_v\}\!\}_{v\in H},\qquad "
-        r"c^{(k+1)}_v=\big(c^{(k)}_v,\{\!\{c^{(k)}_u:u\sim v\}\!\}\big)"
-    )
-    source = "Jegelka's talk of 29 January in the notes [@vodrahalli2019]; [@xu2019]"
-    remarks = (
-        "That no network sees more than refinement follows by induction, whatever its weights. That almost every one "
-        "sees as much, at any width, follows for φ = tanh from the linear independence of the functions tanh(⟨w, s⟩ + "
-        "b) of (w, b) at different s: a sum or mean over two different multisets, or proportions, then differs except "
-        "on a null set of weights. For maxima it is no theorem at a given width: a point must be the largest in "
-        "some coordinate, which wide networks give with high probability. At width 64 two of 40 "
-        "networks miss a pair of graphs of five nodes, at 128 none of 144 did.",
-        "The talk says “as discriminative as the WL test”, that is with as many layers as the test needs rounds; what "
-        "is judged is that k layers see what k rounds do, for every k.",
-        "Prediction is combinatorial. Of every graph it says which is the first of the list that is not told from it, "
-        "so that each pair of graphs is judged, and not only how many classes there are. Every graph comes with a "
-        "copy whose nodes are in another order, which nothing may tell from it.",
-        "A node without neighbours aggregates zero, which networks tell from every sum, mean or maximum that occurs; "
-        "in refinement it sees the empty multiset. At one number of nodes proportions of all nodes are as good as "
-        "counts, so that mean aggregation with a readout by sums sees what it sees by means.",
-        "Representations of two graphs are either equal up to rounding or at width 128 at a distance of 10⁻⁴ and more "
-        "in some of eight random directions; a pair in between would put the run out of range.",
-    )
-    history = (
-        kit.Version(
-            1, "pairs, classes at the last layer, hard pairs, multisets", seeds="20 of 20 hold"
-        ),
-        kit.Version(
-            2,
-            "classes at each number of layers, of both lists and all aggregations, multisets at each size, and the "
-            "round that tells the last hard pair; aggregations exchanged as a changed world",
-            "counts were judged at the last layer and the largest size alone, and no changed world failed those of "
-            "means and maxima",
-            seeds="20 of 20 hold; of settings 20",
-        ),
-        kit.Version(
-            3,
-            "how many classes fewer means tell than sums, and maxima than means, exactly and of each network, in place "
-            "of their order in the mean",
-            "three equal counts had a point for an interval; the theorem says the number, of almost every network",
-        ),
-    )
     tiny = {"depth": 2, "networks": 3, "coloured_nodes": 4, "largest": 3}
     full = {"nodes": 7, "networks": 10}
     out_of_scope = {"node_ids": True}
@@ -357,6 +315,7 @@ class WeisfeilerLehman(kit.Claim[Setting]):
         yield kit.rival(
             "sums tell all graphs apart that are not isomorphic",
             "the network sees the whole graph",
+            id="isomorphism",
             alike=xarray.where(sums, xarray.DataArray(numbers, dims="graph"), law.alike),
             classes=xarray.where(sums, whole, law.classes),
             apart=1.0,

@@ -93,85 +93,6 @@ class AlignmentTime(kit.Claim[Setting]):
         "by the time arcosh(1/μ)": "sharp",
         "whatever n": ("longest", "sharp"),
     }
-    statement = (
-        r"t_{\mathrm{select}}\le\frac{\operatorname{arcosh}(1/\mu)-\operatorname{artanh}p_0}{\min_i\lVert x_i\rVert}"
-        r"\le\frac{\log(2/\mu)}{\min_i\lVert x_i\rVert},\quad p_0=\max_{i\ \mathrm{own,\ seen}}\cos(u_0,x_i);"
-        r"\qquad\tan\frac\theta2\propto e^{-\lVert x_+\rVert t}"
-    )
-    source = "The talk [@vidal2024] and [@min2024a], whose bounds it replaces; derived here"
-    corrections = (
-        "The talk bounds the time of selection by a multiple of (log n)/μ, the paper by one of (log n)/√μ. As laws of "
-        "the longest time both are wrong: over all data and all starts that see an own example it is arcosh(1/μ), "
-        "about log(2/μ), with summed loss and examples of unit length, and does not grow with n. As bounds they hold, "
-        "with room.",
-        "No bound in n and μ alone holds for starts that see only the other class: at the angle δ from the direction "
-        "opposite to their pull G they take (1/‖G‖) log(1/δ), up to a constant.",
-    )
-    remarks = (
-        "Proof. Let c be the unit vector of the cone of own seen examples that is nearest to u, and p = ⟨u, c⟩. Then "
-        "p' = ⟨c, G⟩ − p⟨u, G⟩. For a seen own example ⟨u, s⟩ ≤ p⟨c, s⟩, so it adds ⟨c, s⟩(1 − p²) at least; for one "
-        "of the other class that is seen ⟨u, s⟩ < 0, so it adds something positive. With c = Σ α_j s_j all α_j are "
-        "at most 1/‖s_j‖, so that Σ⟨c, s_j⟩ ≥ min‖s_j‖. Hence (artanh p)' ≥ min‖s_j‖. The cone only grows: products "
-        "⟨w, s_i⟩ never fall. While some ⟨u, s_i⟩ < 0, p² < 1 − cos²(c, s_i) ≤ 1 − μ², as Σ α_j‖s_j‖ ≥ 1. "
-        "artanh √(1 − μ²) = arcosh(1/μ), and p starts at p₀ at least.",
-        "Two examples reach it: a start in their plane that sees one of them only. The "
-        "slowest neurons on drawn sets of 4 take 0.63 to 0.998 of their bound, of 12 an eighth, of 36 some 2 or 3 %: "
-        "many pull harder. What does not grow with n is the longest time over all data, not that on drawn ones. The "
-        "mean time there falls like n^(−0.8) to n^(−1), so that with the mean loss it hardly "
-        "changes with n. That is not judged.",
-        "That the time does not grow with n is judged on data of 3, 6 and 12 examples, each changed by a search for "
-        "slow ones, with starts that see examples of both classes. Copies of the second of two examples change nothing "
-        "by themselves: a neuron does not see them before it has selected. Longer searches by exact arcs alone (3 to "
-        "12 examples, any classes and lengths) got to the bound within 1e-15, where only own examples were seen, and "
-        "never beyond.",
-        "A chain, in which each example is near the next one only, does not take longer: cones that hold more examples "
-        "pull harder. Its time rises up to some eight links and then falls.",
-        "Directions are followed exactly: in the time τ = ∫‖w‖dt a neuron moves in straight lines, w = u + τG, "
-        "between gates, so that all events are roots of linear functions, and t = ∫dτ/‖w‖ is a difference of arsinh.",
-        "The network is trained by the midpoint rule on the summed exponential loss, until all neurons that saw an "
-        "own example have selected. Those that did not may die, or take long: no theorem is stated for them.",
-        "early-alignment judges the two examples' time at the start's own angles, on mean loss; there its law appears "
-        "as log(1/μ). That the worst case over data is the same law is this claim's.",
-        "The sources' bounds were read in the talk and in our notes, not from the paper's "
-        "proof; what they assume of starts that see only the other class is not checked here.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "times on drawn, searched and repeated examples, and on chains",
-            seeds="19 of 20 hold, one undecided",
-        ),
-        kit.Version(
-            2,
-            "the last gate is met on a line from the beginning of a step",
-            "the pull of 64 copies beyond the gate made a line through the step's end 0.1 % too early",
-            seeds="20 of 20 hold",
-        ),
-        kit.Version(
-            3,
-            "searches at n = 3, 6 and 12, each judged; two examples at every μ and number of copies; starts out of "
-            "their plane as a changed world; the exponent in copies is no longer judged",
-            "the search had six examples alone, and copies change nothing: they are not seen before selection ends",
-            seeds="17 of 20 hold, 3 undecided; of settings 20 hold",
-        ),
-        kit.Version(
-            4,
-            "20 drawn sets of each size for 10",
-            "one slow neuron in ten sets of four examples made the interval of their mean too wide",
-            seeds="17 of 20 hold, 2 are undecided, one fails: no neuron of a set had to select, and 0/0 is no number",
-        ),
-        kit.Version(
-            5,
-            "times on drawn sets are judged over the mean time of their size, not each over its own; half the step",
-            "sets whose neurons have all but selected at the start decided the mean of the ratios; at gates the rule "
-            "is of first order, and slow neurons were up to 0.09 late",
-        ),
-    )
-    shared = {
-        "sets.sees_own": "it says which neurons are averaged, which tests of exact arcs do by hand",
-        "sets.own_cosines": "of the same",
-        "claim._mean": "it averages times there and here over the same neurons; a mistake would compare other neurons",
-    }
     tiny = {
         "examples": (4,),
         "searched": (3, 4),
@@ -433,36 +354,34 @@ class AlignmentTime(kit.Claim[Setting]):
             label=f"time per log(1/δ) at δ from −G, G of {OTHERS} equal examples of the other class",
         )
 
-    def judge_drawn(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge_drawn(self, law, seen):
         """Compare times and rates on drawn sets."""
         # of a set all of whose neurons have selected at the start the time is zero, and no ratio to it exists
         typical = law.drawn.mean("seed")
-        return [
-            kit.at_most(
-                "longest_drawn",
-                LATE * law.drawn_bound,
-                seen.drawn_each,
-                each=True,
-                label="time of selection on drawn data, against the bound",
-            ),
-            kit.follows(
-                "drawn",
-                law.drawn / typical,
-                seen.drawn / typical,
-                0.005,
-                absolute=True,
-                label="drawn data: mean time of selection, against exact straight pieces",
-            ),
-            kit.follows(
-                "rate",
-                law.rates,
-                seen.rates,
-                0.002,
-                label="rate at which tan(θ/2) falls after selection, ‖x₊‖",
-            ),
-        ]
+        yield kit.at_most(
+            "longest_drawn",
+            LATE * law.drawn_bound,
+            seen.drawn_each,
+            each=True,
+            label="time of selection on drawn data, against the bound",
+        )
+        yield kit.follows(
+            "drawn",
+            law.drawn / typical,
+            seen.drawn / typical,
+            0.005,
+            absolute=True,
+            label="drawn data: mean time of selection, against exact straight pieces",
+        )
+        yield kit.follows(
+            "rate",
+            law.rates,
+            seen.rates,
+            0.002,
+            label="rate at which tan(θ/2) falls after selection, ‖x₊‖",
+        )
 
-    def rivals_of_pairs(self, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals_of_pairs(self, law):
         """Return other laws of the time that two examples take."""
         mu = law.mu
         bound = np.arccosh(1 / mu)
@@ -471,34 +390,32 @@ class AlignmentTime(kit.Claim[Setting]):
         start = bound - law.pairs  # artanh p₀
         n = law.copies + 1
         pairs = lambda times: np.maximum(times - start, 1e-3)
-        return [
-            kit.rival(
-                "time ∝ 1/μ",
-                "the bound of the talk, read as a law and equal at the largest μ",
-                pairs=pairs(last * beyond),
-            ),
-            kit.rival(
-                "time ∝ 1/√μ",
-                "the bound of the paper, read as a law and equal at the largest μ",
-                pairs=pairs(last * np.sqrt(beyond)),
-            ),
-            kit.rival(
-                "time ∝ log n",
-                "both sources have it; equal at two examples",
-                pairs=pairs(bound * np.log(n) / np.log(2)),
-            ),
-            kit.rival(
-                "log(1/μ) in the place of arcosh(1/μ)",
-                "the leading order",
-                pairs=pairs(np.log(1 / mu)),
-            ),
-            kit.rival(
-                "selection ends by 0.98 (arcosh(1/μ) − artanh p₀)",
-                "the bound could have room",
-                searched=0.98 * law.searched,
-                pairs=0.98 * law.pairs,
-            ),
-        ]
+        yield kit.rival(
+            "time ∝ 1/μ",
+            "the bound of the talk, read as a law and equal at the largest μ",
+            id="talk",
+            pairs=pairs(last * beyond),
+        )
+        yield kit.rival(
+            "time ∝ 1/√μ",
+            "the bound of the paper, read as a law and equal at the largest μ",
+            id="paper",
+            pairs=pairs(last * np.sqrt(beyond)),
+        )
+        yield kit.rival(
+            "time ∝ log n",
+            "both sources have it; equal at two examples",
+            pairs=pairs(bound * np.log(n) / np.log(2)),
+        )
+        yield kit.rival(
+            "log(1/μ) in the place of arcosh(1/μ)", "the leading order", pairs=pairs(np.log(1 / mu))
+        )
+        yield kit.rival(
+            "selection ends by 0.98 (arcosh(1/μ) − artanh p₀)",
+            "the bound could have room",
+            searched=0.98 * law.searched,
+            pairs=0.98 * law.pairs,
+        )
 
     def rivals(self, setting, law):
         mean = lambda values: (
@@ -525,11 +442,13 @@ class AlignmentTime(kit.Claim[Setting]):
         yield kit.rival(
             "tan(θ/2) falls at the least rate that μ allows",
             "what μ alone guarantees; the sources' bound of convergence has μ too",
+            id="least_rate",
             rates=mean([lengths(sets, least=True) for sets in setting.drawn]),
         )
         yield kit.rival(
             "time log(1/δ) near −G, however many examples pull",
             "one example bounds the time",
+            id="one_pull",
             opposite=1.0,
         )
         yield kit.rival(
@@ -556,6 +475,7 @@ class AlignmentTime(kit.Claim[Setting]):
         yield kit.control(
             "the largest drawn sets in the place of the smallest",
             "more examples pull harder",
+            id="sizes_exchanged",
             drawn=(seen.drawn.dims, seen.drawn.values[::-1]),
             rates=(seen.rates.dims, seen.rates.values[::-1]),
         )

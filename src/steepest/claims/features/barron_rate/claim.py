@@ -52,53 +52,6 @@ class BarronRate(kit.Claim[None]):
     says = {
         "miss f by (V²Eφ² − ‖f‖²)/N in mean square, in dimensions 2, 5 and 10": ("error", "mass")
     }
-    statement = (
-        r"\mathbb E\,\lVert \frac{V}{N}\sum_{j=1}^N\varphi_j-f\rVert^2"
-        r"=\frac{V^2\,\mathbb E\varphi^2-\lVert f\rVert^2}N"
-        r"\le\frac{(2C_f)^2}N,\qquad C_f=\int\lVert w\rVert\,|\hat f(w)|\,dw"
-    )
-    source = "Montanari's talk in the notes [@vodrahalli2019], which states Barron's theorem; [@barron1993]"
-    corrections = (
-        "The talk prints the risk of the best network as at most (1/N) 2σ∫‖w‖F(w)dw. Barron's bound is (2 r C_f)²/N "
-        "with the radius r: the risk of A·f is A² times that of f and the printed side A times, so that it fails "
-        "for large A (algebra, not tested here).",
-    )
-    remarks = (
-        "The constant is computed by quadrature, not fitted: V = 2E∫r|sin(rt)|dt and Eφ² are integrals over "
-        "frequency and threshold. It is about a twentieth of (2C_f)², of which the bound gives no hint.",
-        "That the error falls like 1/N is so of any mean of independent draws; what is tested is the constant, at each "
-        "d and N. Steps drawn from the law of a function that is wider by a third do not follow it.",
-        "A bound for the best network follows, as the best is no worse than the mean of the drawn ones. Greedy "
-        "choice from 600 ridges is far below it.",
-        "“No fixed basis does as well” is a statement about the worst function of a class (N^(−2/d) there) and is "
-        "not tested. What is judged is one function, and that ridges chosen for it beat ridges drawn beforehand, "
-        "both with least squares on 400 points and errors on 400 others.",
-        "Functions of infinite C_f are not tested.",
-    )
-    history = (
-        kit.Version(
-            1, "10 networks of a width and group", seeds="14 of 20 hold, 6 undecided, all in d = 2"
-        ),
-        kit.Version(
-            2,
-            "40 networks at half as many points each",
-            "six of twenty seeds were undecided",
-            seeds="20 of 20 hold",
-        ),
-        kit.Version(
-            3,
-            "the law at each dimension and width, without its exponents; steps of a wider function as a changed "
-            "world; 100 networks",
-            "1/N is the law of any mean of independent draws, so that its exponents could not fail",
-        ),
-    )
-    shared = {
-        "claim.BarronRate.functions": "the functions in each dimension",
-        "steepest.nn.networks._barron.barron": "describes a function; its integrals are the theory's, its sampler the "
-        "experiment's, and tests hold each against the other",
-        "steepest.nn.networks._barron.Barron.mass": "scales the outputs of drawn networks; V is judged by the share "
-        "of proposals that are kept, which does not use it",
-    }
     tiny = {
         "widths": (4, 8, 16),
         "draws": 4,
@@ -230,6 +183,7 @@ class BarronRate(kit.Claim[None]):
         yield kit.rival(
             "V = 2 C_f",
             "it is what the bound uses",
+            id="full_mass",
             mass=("dimension", [2 * f.constant for f in functions]),
         )
         yield kit.rival(
@@ -245,6 +199,7 @@ class BarronRate(kit.Claim[None]):
         yield kit.rival(
             "N^(−2/d)",
             "what fixed bases do in the worst case, or one dimension more for d = 2",
+            id="curse",
             error=from_first,
         )
         yield kit.rival(

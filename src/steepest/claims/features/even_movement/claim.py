@@ -10,7 +10,6 @@ the kernel's own descent, without a free constant. Compared at equal risk.
 from typing import Annotated, NamedTuple
 
 import numpy as np
-import xarray
 
 from steepest import kit
 from steepest.claims.features.even_movement.experiment import Extremes, extremes
@@ -78,56 +77,6 @@ class EvenMovement(kit.Claim[Setting]):
     says = {
         "moves all neurons nearly alike": ("inner", "movement"),
         "the farthest output weight grows": "outer",
-    }
-    statement = (
-        r"\Delta w_j\approx\frac{a_j}{\sqrt m}\sum_iC_ix_i1[\langle w_j,x_i\rangle>0],\quad "
-        r"\Delta a_j\approx\frac1{\sqrt m}\sum_iC_i\langle w_j,x_i\rangle_+:\qquad "
-        r"\frac{\max_j\lVert\Delta w_j\rVert}{\rm rms}=O(1),\quad "
-        r"\frac{\max_j|\Delta a_j|}{\rm rms}\sim\sqrt{2c\log m}"
-    )
-    source = (
-        "The talk [@telgarsky2024], “the max two norm that you move is very small …; if we do two layer training, "
-        "then single neurons shoot off”"
-    )
-    corrections = (
-        "“If we do two layer training, then single neurons shoot off”: near the kernel regime the farthest of 1024 "
-        "output weights moves about three times the root mean square, as the largest of so many Gaussians does. Hidden "
-        "weights move alike in either training.",
-    )
-    remarks = (
-        "C_i is the sum over steps of η y_i times the logistic slope, along the descent of the limit kernel. Its "
-        "features give each neuron's movement, and the largest of m/2 independent neurons its expectation.",
-        "Output weights are taken to second order in 1/√m: a neuron whose input weights have moved is more active. "
-        "Without it the farthest of 16 is predicted an eighth too small. What is left out are gates that flip, which "
-        "move the farthest of 16 hidden neurons by 4 %, and a kernel that moves.",
-        "The ratio of hidden neurons is bounded in theory, and grows by a sixth from 16 to 1024 neurons as the "
-        "farthest direction is met more surely: m^0.03 is not told from that here.",
-        "Neurons come in pairs with one w and opposite output weights ±1, so that outputs start at zero and C does not "
-        "depend on the network. There are m/2 different ones.",
-        "Outputs are divided by √m (NTK). In mean-field networks, divided by m with steps m times larger, hidden "
-        "weights alone still move alike, and if both layers train they do not: there neurons that grow learn faster. "
-        "Theory gives no number for these here, only the order is judged.",
-        "With output weights ±1/√m and outputs undivided, as in the talk, and one step size for both layers, the "
-        "output layer learns nearly alone: a hidden neuron moves like m^(−3/2), all together like 1/m. That is not run "
-        "here.",
-        "The second order and the margins of version 3 were fixed on seeds 901 to 909.",
-    )
-    history = (
-        kit.Version(1, "both ratios at the widest networks, and their growth"),
-        kit.Version(
-            2,
-            "more narrow networks; ± 0.45 for the growth of 1.2",
-            "seven of twenty seeds were inconclusive",
-            seeds="19 of 20 hold, 1 undecided",
-        ),
-        kit.Version(
-            3,
-            "both laws at every width, output weights to second order; sixteen groups",
-            "m^(1/12) held in the place of √(log m)",
-        ),
-    )
-    not_told = {
-        "inner.width.halved": "√(log m) grows by a seventh over these widths, and the margin takes 3 %"
     }
     tiny = {"widths": (16, 32, 64), "examples": 8, "target": 0.5, "seeds": 3}
     full = {"widths": (16, 64, 256, 1024, 4096, 16384), "examples": 200, "seeds": 24}
@@ -220,73 +169,70 @@ class EvenMovement(kit.Claim[Setting]):
         yield from self.rivals_of_extremes(setting, law)
         yield from self.rivals_of_growth(law)
 
-    def rivals_of_extremes(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals_of_extremes(self, setting, law):
         """Return wrong theories of how far the farthest weight goes beside the others."""
         moved = movements(*setting, self.step, self.target)
         gaussian = ("width", gaussian_extremes(self.widths))
-        return [
-            kit.rival(
-                "output weights move as evenly as hidden neurons",
-                "all weights follow one gradient",
-                outer=law.inner,
-            ),
-            kit.rival(
-                "hidden neurons have Gaussian extremes",
-                "features of random neurons are Gaussian",
-                id="gaussian_hidden",
-                inner=gaussian,
-            ),
-            kit.rival(
-                "output weights have exactly Gaussian extremes",
-                "a sum over many examples is Gaussian, but these are rectified and alike",
-                outer=gaussian,
-            ),
-            kit.rival(
-                "output weights to first order",
-                "neurons of wide networks hardly turn while they learn",
-                id="first_order",
-                outer=("width", far_outputs(moved, self.widths, second=False)),
-            ),
-        ]
+        yield kit.rival(
+            "output weights move as evenly as hidden neurons",
+            "all weights follow one gradient",
+            outer=law.inner,
+        )
+        yield kit.rival(
+            "hidden neurons have Gaussian extremes",
+            "features of random neurons are Gaussian",
+            id="gaussian_hidden",
+            inner=gaussian,
+        )
+        yield kit.rival(
+            "output weights have exactly Gaussian extremes",
+            "a sum over many examples is Gaussian, but these are rectified and alike",
+            outer=gaussian,
+        )
+        yield kit.rival(
+            "output weights to first order",
+            "neurons of wide networks hardly turn while they learn",
+            id="first_order",
+            outer=("width", far_outputs(moved, self.widths, second=False)),
+        )
 
-    def rivals_of_growth(self, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals_of_growth(self, law):
         """Return wrong theories of the growth with width."""
         growth = law.width / law.width[0]
-        return [
-            kit.rival(
-                "the farthest output weight grows like m^(1/12)",
-                "from 64 to 4096 neurons √(log m) grows about as fast",
-                id="twelfth_root",
-                outer=law.outer[0] * growth ** (1 / 12),
-            ),
-            kit.rival(
-                "output weights have extremes of log m",
-                "as the largest of variables with exponential tails",
-                outer=law.outer[0] * np.log(law.width) / np.log(law.width[0]),
-            ),
-            kit.rival(
-                "no growth with width",
-                "features have a law that does not depend on width",
-                outer=law.outer[0] * growth**0,
-                inner=law.inner[0] * growth**0,
-            ),
-            kit.rival(
-                "neurons move as far at any width",
-                "each neuron must turn to fit",
-                movement=law.movement[0] * growth**0,
-            ),
-            kit.rival(
-                "neurons move like 1/m",
-                "the output is a sum over m",
-                id="mean_field_movement",
-                movement=law.movement[0] / growth,
-            ),
-        ]
+        yield kit.rival(
+            "the farthest output weight grows like m^(1/12)",
+            "from 64 to 4096 neurons √(log m) grows about as fast",
+            id="twelfth_root",
+            outer=law.outer[0] * growth ** (1 / 12),
+        )
+        yield kit.rival(
+            "output weights have extremes of log m",
+            "as the largest of variables with exponential tails",
+            outer=law.outer[0] * np.log(law.width) / np.log(law.width[0]),
+        )
+        yield kit.rival(
+            "no growth with width",
+            "features have a law that does not depend on width",
+            outer=law.outer[0] * growth**0,
+            inner=law.inner[0] * growth**0,
+        )
+        yield kit.rival(
+            "neurons move as far at any width",
+            "each neuron must turn to fit",
+            movement=law.movement[0] * growth**0,
+        )
+        yield kit.rival(
+            "neurons move like 1/m",
+            "the output is a sum over m",
+            id="mean_field_movement",
+            movement=law.movement[0] / growth,
+        )
 
     def controls(self, seen):
         yield kit.control(
             "output weights for hidden neurons, and the reverse",
             "which layers train decides",
+            id="layers_swapped",
             inner=seen.outer,
             outer=seen.both_hidden,
             mean_inner=seen.mean_both,

@@ -70,54 +70,6 @@ class LowRotationMargin(kit.Claim[Setting]):
         "reach the best margin of their first directions": "balanced",
         "off balance with either sign": "either",
     }
-    statement = (
-        r"\frac{\min_iy_if(x_i)}{\sum_j|v_j|\lVert w_j\rVert}\to\gamma_{1,h}=\max_{\lVert c\rVert_1\le1}\min_iy_i"
-        r"\sum_jc_j\,\mathrm{relu}\langle u_j,x_i\rangle,\qquad"
-        r"\gamma_{1,h}\ge\tfrac12\gamma_1\;\Rightarrow\;\mathbb{E}h\ge\frac1{P(d)},\quad "
-        r"P(d)=\Pr\big(|\mathbb{E}\,y\,\mathrm{relu}\langle u,x\rangle|\ge\tfrac12\gamma_1\big)"
-    )
-    source = "The talk [@telgarsky2024]: frozen inner directions, widths that are exponential"
-    corrections = (
-        "The talk starts balanced throughout. Without turns that costs margin: only neurons whose output weight has "
-        "the right sign from the start can be used.",
-    )
-    remarks = (
-        "The flow is exact: a_j² − b_j² is conserved, so that c_j = a_j b_j is a sine or an exponential of one "
-        "integral, and as many unknowns are left as examples. The approach is slow, in log Σ|c_j|. Descent whose "
-        "steps shrink like 1/‖θ‖² adds a constant to Σ|c_j| a step, and would take millions of them.",
-        "Under uniform weights of the points no combination has a larger margin than its largest edge: that is the "
-        "bound by P(d). As d grows an edge of half the best takes u₁² + u₂² ≥ ρ² = 0.669, so that P(d) is "
-        "at most of the order 0.58^d; from d = 3 to 6 it is halved each time.",
-        "The bound has room, and is not in the first sentence: widths are 4 to 11 times 1/P(d), since one direction "
-        "of half the edge is not enough. From d = 3 to 6 they grow 1.4 bits a dimension, which these sizes do not tell "
-        "from the power d⁴.",
-        "Networks whose neurons turn reach γ₁/2 in the norm of all weights with four neurons: see `xor-features`.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "one width, means of all seeds, and the width for half of γ₁ in the first sentence",
-            seeds="20 of 20 hold",
-        ),
-        kit.Version(
-            2,
-            "two widths, to e¹⁴, and a control; the width for half of γ₁ stands beside the first sentence",
-            "its bound has five times the room, and widths that do not grow with d held as well",
-            seeds="of 20 7 hold, 13 are inconclusive",
-        ),
-        kit.Version(
-            3,
-            "every set of directions is judged, to 5 %, where the mean over sets was, to 3 %",
-            "margins differ more between sets than between widths, and means did not tell laws that are flat in width",
-        ),
-    )
-    shared = {
-        "theory.largest_margin": "limits of flows on the one side, widths with a margin on the other; they are not "
-        "compared, and a test compares it with a program of the library",
-        "setting.signed_features": "theory reads edges off it, the search for widths margins; a test knows the best",
-        "setting.units": "draws of directions",
-        "steepest.nn.data._hypercube.hypercube": "the points of the cube",
-    }
     tiny = {"seeds": 3, "widths": (32, 96), "dimensions": (3, 4), "widest": 512, "horizon": 12.0}
     full = {"seeds": 40, "dimensions": (3, 4, 5, 6, 7), "widest": 4096}
     out_of_scope = {"widths": (3, 4)}
@@ -264,6 +216,7 @@ class LowRotationMargin(kit.Claim[Setting]):
         yield kit.rival(
             "a direction of nine tenths of the best edge is needed",
             "it fits all points nearly as well as the four best",
+            id="one_good_neuron",
             needed=("dimension", 1 / np.maximum(self.chance(0.9, setting), 1 / DRAWS)),
         )
 

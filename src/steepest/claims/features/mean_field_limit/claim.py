@@ -92,76 +92,6 @@ class MeanFieldLimit(kit.Claim[Setting]):
         "√ε in the step of SGD": ("noise", "step_exponent", "both"),
         "√D in inputs": ("samples", "dimension_exponent"),
     }
-    statement = (
-        r"\mathbb E\,\|f_{N,\varepsilon}-f_\infty\|^2\simeq \frac{F(t)}N+\varepsilon\,G(t),\qquad"
-        r"\partial_t\rho=\nabla_w\!\cdot(\rho\,\nabla_w\Psi),\quad \Psi=V+\int U\,\rho,\quad V=-\mathbb E[y\sigma]"
-    )
-    source = (
-        "Montanari's talk in the notes [@vodrahalli2019]; [@mei2018]; lecture on pathologies of the NTK regime in "
-        "[@hanin2022]"
-    )
-    corrections = (
-        "The talk prints Ψ = V + ∫U ρ with V = E[yσ]. With ∂ρ = ∇(ρ∇Ψ) descent needs V = −E[yσ]: as printed networks "
-        "of tanh go to the negative of their target.",
-        "The talk's error √max(1/N, ε) is a bound. The two parts add up, and have constants of their own: at seed 0 "
-        "F = 0.18 and G = 0.017 at t = 2, so that the step matters from ε = 11/N on, far above 1/N.",
-        "The talk says that the distance explodes with time, like e^(ct). That is the bound: these networks learn "
-        "their target, and F falls from 0.52 at the start to 0.18 at t = 2 and 0.05 at t = 8; G rises to 0.018 at "
-        "t = 1.5 and falls too.",
-    )
-    remarks = (
-        "The examples are the whole population: the theorem's two errors come from the width and the step, none from "
-        "sampling. A step of one-pass SGD draws one of them anew.",
-        "The limit has neurons at the nodes of a lattice, with masses. F and G are no fits: the outputs of the limit "
-        "are differentiated by the masses of neurons, whose chance is the start, and by the shares of examples in "
-        "each step, whose chance is SGD. The slope of a neuron is written by hand there; networks are trained by "
-        "automatic differentiation of their risk.",
-        "Signs in the second layer would add nothing, as ±tanh⟨w, x⟩ = tanh⟨±w, x⟩.",
-        "The noise of SGD, and with it the power of ε, is judged at the largest width, as its correction is of "
-        "relative order 1/N: 64 neurons at ε = 0.125 had 1.2 ± 0.2 times the predicted noise.",
-        "Outputs at the start must be small beside the target: with a variance of 0.2 of it, neurons of the smallest "
-        "network move by 10 % more than the limit's at first, as they follow its noise too.",
-        "The dependence on D is judged where all is known: examples are uniform on a sphere of length √D, labels are "
-        "fair signs of size τ, and neurons start in pairs ±w, with w ~ N(0, I/D). The limit is then at rest, and with "
-        "its tangent kernel K E f² = ε τ²/2 · tr K(1 − e^(−2Kt)). Most of it is linear in the inputs: K has D "
-        "eigenvalues near 0.4. The exponent of the squared noise from 4 to 32 inputs is 0.94 at t = 2, and tends to 1.",
-        "D examples are needed as tanh has a linear part. With even neurons and inputs of this scale the noise of "
-        "early steps does not grow with D: the talk's √D is a bound.",
-        "Networks of several inputs descend by a gradient written by hand; tests compare it with automatic "
-        "differentiation.",
-    )
-    history = (
-        kit.Version(1, "30 starts of a width and group", seeds="of 20 12 hold, 8 are inconclusive"),
-        kit.Version(
-            2,
-            "80 starts of a width and group",
-            "amplitudes were known to 4 to 9 % only",
-            seeds="20 of 20 hold",
-        ),
-        kit.Version(
-            3,
-            "tanh networks are trained by automatic differentiation of their risk, and their limit and both constants "
-            "are a quadrature's; every distance is judged at each width, step and time; squares are gone",
-            "one function was the network and its limit, so that a wrong gradient held",
-            "7 of 7 hold; of 7 settings 6 hold, 1 is inconclusive, whose times the scope left out afterwards, as it "
-            "did targets beside which outputs at the start are not small",
-        ),
-        kit.Version(
-            4,
-            "the noise of SGD in 4 to 32 dimensions, at two widths, where labels are noise and the limit is at rest",
-            "the source's √D, and that examples of the order of D are enough, had no check; the formula was tried by a "
-            "draft at seed 1101, at 24 and 96 neurons; margins are those of the checks of version 3",
-        ),
-    )
-    not_told = {
-        "square.time.halved": "over these times the law grows to about one and a half to three times, and the margin "
-        "takes a quarter",
-        "noise.time.halved": "over these times the law grows to about one and a half to three times, and the margin "
-        "takes a quarter",
-        "both.rate.halved": "the part of the width is in it at each rate; noise is judged by the rate for itself",
-        "both.time.halved": "over these times the law grows to about one and a half to three times, and the margin "
-        "takes a quarter",
-    }
     tiny = {
         "widths": (150, 300),
         "times": (0.5, 1.0),
@@ -325,25 +255,23 @@ class MeanFieldLimit(kit.Claim[Setting]):
         )
         yield from self.judge_sampling(law, seen)
 
-    def judge_sampling(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge_sampling(self, law, seen):
         """Compare the noise of steps in D dimensions, around a limit at rest."""
-        return [
-            kit.follows(
-                "samples",
-                law.sampling,
-                seen.sampling,
-                MARGIN,
-                label="squared distance from a limit at rest over ε, of SGD on noise in D dimensions",
-            ),
-            kit.power(
-                "dimension_exponent",
-                law.sampling.isel(time=-1, neurons=-1) ** 0.5,
-                seen.sampling.isel(time=-1, neurons=-1).mean("draw", skipna=False) ** 0.5,
-                0.06,  # twice the interval
-                over="dimension",
-                label="distance from a limit at rest against D, last time, most neurons",
-            ),
-        ]
+        yield kit.follows(
+            "samples",
+            law.sampling,
+            seen.sampling,
+            MARGIN,
+            label="squared distance from a limit at rest over ε, of SGD on noise in D dimensions",
+        )
+        yield kit.power(
+            "dimension_exponent",
+            law.sampling.isel(time=-1, neurons=-1) ** 0.5,
+            seen.sampling.isel(time=-1, neurons=-1).mean("draw", skipna=False) ** 0.5,
+            0.06,  # twice the interval
+            over="dimension",
+            label="distance from a limit at rest against D, last time, most neurons",
+        )
 
     def rivals(self, setting, law):
         narrower = _middle(law.width) / law.width
@@ -374,6 +302,7 @@ class MeanFieldLimit(kit.Claim[Setting]):
         yield kit.rival(
             "the central limit of independent neurons at every time",
             "neurons of wide networks are independent draws of the limit's distribution",
+            id="independent_neurons",
             square=(alone / law.width).transpose(*law.square.dims),
         )
         yield kit.rival(
@@ -393,45 +322,46 @@ class MeanFieldLimit(kit.Claim[Setting]):
         )
         yield from self.rivals_of_sampling(law)
 
-    def rivals_of_sampling(self, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals_of_sampling(self, law):
         """Return wrong theories of the noise of steps in D dimensions."""
-        return [
-            kit.rival(
-                "n ∝ ND for a given accuracy",
-                "as many examples as weights, ND, are what one expects",
-                sampling=law.sampling * law.neurons / _middle(law.neurons),
+        yield kit.rival(
+            "n ∝ ND for a given accuracy",
+            "as many examples as weights, ND, are what one expects",
+            sampling=law.sampling * law.neurons / _middle(law.neurons),
+        )
+        yield kit.rival(
+            "the noise of each step stays",
+            "the noise of all steps adds up",
+            sampling=(law.sampling.isel(time=0) * law.time / law.time[0]).transpose(
+                *law.sampling.dims
             ),
-            kit.rival(
-                "the noise of each step stays",
-                "the noise of all steps adds up",
-                sampling=(law.sampling.isel(time=0) * law.time / law.time[0]).transpose(
-                    *law.sampling.dims
-                ),
-            ),
-            kit.rival(
-                "n ∝ D² for a given accuracy",
-                "an error ∝ D in place of √D",
-                id="dimension_twice",
-                sampling=law.sampling * law.dimension / _middle(law.dimension),
-            ),
-        ]
+        )
+        yield kit.rival(
+            "n ∝ D² for a given accuracy",
+            "an error ∝ D in place of √D",
+            id="dimension_twice",
+            sampling=law.sampling * law.dimension / _middle(law.dimension),
+        )
 
     def controls(self, seen):
         yield kit.control(
             "networks with output scale 1/√N, the first of each group",
             "outputs at the start do not concentrate, and neurons hardly move",
+            id="kernel_regime",
             flows=seen.kernel,
             moved=seen.kernel_moved,
         )
         yield kit.control(
             "descent on all examples at every step, the first of each group",
             "descent has no noise, so that it is off its flow by the length of its steps alone",
+            id="whole_population",
             sgd=seen.whole,
             flows=seen.flows.isel(start=0, drop=True),
         )
         yield kit.control(
             "examples that vary in the fewest dimensions, as many as are drawn in all D",
             "what counts are the dimensions of the examples",
+            id="fewest_dimensions",
             sampling=seen.flat,
         )
 

@@ -79,54 +79,6 @@ class NoisyMeanField(kit.Claim[Setting]):
         "noise for each finds the least regularized risk": ("moments", "cost", "time"),
         "plus τ/2 per empty one": "heat",
     }
-    statement = (
-        r"\theta'=-B\theta+\sqrt{2\tau}\,\dot W:\quad M'=-(BM+MB)+2\tau I,\ B=4\Delta+2\operatorname{tr}\Delta"
-        r"+\lambda,\ \Delta=M-A;\qquad m_i\,(4(m_i-a_i)+2\operatorname{tr}\Delta+\lambda)=\tau,\quad "
-        r"G(M_\tau)-\min G=\tfrac\tau2\,\#\{i:m_i^*=0\}+O(\tau^2)"
-    )
-    source = (
-        "Jason Lee's talk in the notes [@vodrahalli2019] (“if you add a noise term to the PDE, then gradient descent "
-        "will converge to ε-global regularized loss, and the rate depends on 1/ε⁴”); [@wei2019a]"
-    )
-    corrections = (
-        "The talk's 1/ε⁴ is a bound for all activations. Here the time to a risk within ε of the least grows like "
-        "log 1/ε.",
-    )
-    remarks = (
-        "Without noise neurons move by θ ↦ (I − hB)θ, the same matrix for all: what they span turns, and gains "
-        "nothing. From a start in k directions descent ends at the best network of k directions, and at the best of "
-        "all where that one needs no more than k.",
-        "In floating point rounding is a noise of its own for each neuron. Out of it missing directions grow in M at "
-        "rates of 18 and more, so that some are filled at the end of these runs: descent without noise is read at 3/5 "
-        "of the time.",
-        "Noise shared by all neurons moves them as one: M gains one direction at most, and has no limit. It takes the "
-        "talk's “noise on distributions, not on parameters”.",
-        "τ/2 per empty direction is equipartition. Neurons are a gas in the potential ½⟨θ, Bθ⟩ that they make "
-        "themselves; in an empty direction it is a parabola, whose mean energy is τ/2 however steep it is. In filled "
-        "directions the gas changes the risk by order τ² only.",
-        "N neurons add τ r(r + 1)/4N for r filled directions, in which M has r(r + 1)/2 stiff ones, and steps of "
-        "length h heat a direction by 1/(1 − hb/2). Both are in the prediction: a few per cent "
-        "here, and most of what there is where no direction is empty.",
-        "All starts have mean zero. It would not matter: M is the second moment with the mean, and its equation needs "
-        "no more. Other activations have no closed equation; the statement for them is not tested.",
-        "Filled eigenvalues of A are ½ and more, and empty ones negative. Where the risk is nearly flat across an "
-        "empty direction τ/2 comes at lower temperatures only.",
-    )
-    history = (kit.Version(1, "spans, starts, temperatures and times of networks of squares"),)
-    not_told = {
-        **{
-            f"cost.temperature.{null}": "it is in units of the temperature, on which it hardly depends"
-            for null in ("flat", "halved", "reversed")
-        },
-        **{
-            f"time.empty.{null}": "how much times to these targets differ depends on the start"
-            for null in ("flat", "halved", "reversed")
-        },
-        "time.temperature.halved": "over these temperatures times differ by a half, and the margin takes a fifth",
-    }
-    shared = {
-        "claim.NoisyMeanField.steps": "what is judged comes long before the end, or has settled by then"
-    }
     tiny = {"neurons": 40, "temperatures": (0.03, 0.1), "seeds": 3}
     full = {"neurons": 1000, "temperatures": (0.003, 0.01, 0.03, 0.1), "seeds": 20}
     out_of_scope = {"step": 0.1, "seeds": 3}
@@ -371,6 +323,7 @@ class NoisyMeanField(kit.Claim[Setting]):
         yield kit.control(
             "noise of each neuron's own, where there should be none",
             "noise gives neurons new directions",
+            id="noisy",
             gained=seen.noisy_gained,
             confined=seen.noisy,
         )

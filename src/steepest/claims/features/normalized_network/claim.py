@@ -66,43 +66,6 @@ class NormalizedNetwork(kit.Claim[Values]):
         "slows the rotation of small starts": "rate",
         "speeds it up once ab exceeds ‖v‖²": ("rate", "normalized_invariant"),
     }
-    statement = (
-        r"\dot u=\frac{ab}{\lVert v\rVert^2}P_uG,\quad \lVert v\rVert^{\cdot}=0;\qquad"
-        r"\sin\theta\,e^{(a^2+b^2)/4\lVert v\rVert^2}=\text{const},\quad"
-        r"\text{plain: }\sin\theta\,\lVert w\rVert=\text{const}"
-    )
-    source = "Second part of the talk [@telgarsky2024]"
-    corrections = (
-        "The talk says that normalization significantly slows down the inner rotation. It multiplies it by ab/‖v‖²: on "
-        "XOR networks from starts of a scale ε below ‖v‖ turn less than plain ones, those from above turn more.",
-        "It was left open there what holds without balance a = b. The factor is the same, and on one example the "
-        "invariant too, with a² + b² in place of 2ab.",
-    )
-    remarks = (
-        "The factor is judged where it begins: in the first step of descent on XOR a normalized neuron turns by "
-        "(‖w‖/‖v‖)² times what the same plain neuron of length ‖w‖ does. Lengths are ε times a random number, so that "
-        "both networks turn alike on the whole just at ε = ‖v‖.",
-        "The invariants are exact for gradient flow on one example, or where the pull G keeps its direction. That XOR "
-        "networks obey the order of ε and ‖v‖ in the end too is an observation: there G turns and ab grows, so that at "
-        "ε = ‖v‖ normalized ones have turned by some hundredths more. Rotations are compared at one "
-        f"risk, {RISK:g}, each neuron weighted by its output weight.",
-        "Both networks start as the same function with the same neurons.",
-        "At the first scale most normalized neurons hardly turn at all: a median of 1 or 2 degrees, where the plain "
-        "ones turn by 60.",
-        "Steps of descent are at right angles to v, so that ‖v‖² grows by the squares of its steps: that is no slip of "
-        "the numerics.",
-    )
-    history = (
-        kit.Version(
-            1, "invariants of flows, and the order of rotations on XOR", seeds="20 of 20 hold"
-        ),
-        kit.Version(
-            2,
-            "the factor in the first step, over ε/‖v‖; plain flows as a changed world",
-            "a threshold anywhere from a third of ‖v‖ to three times it was the same",
-        ),
-    )
-    shared = {"claim.NormalizedNetwork.cases": "names the starts on XOR"}
     tiny = {
         "flow_norms": (1.0, 0.5),
         "flow_ratios": (1.0, 4.0),

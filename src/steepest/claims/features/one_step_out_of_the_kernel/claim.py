@@ -74,76 +74,6 @@ class OneStepOutOfTheKernel(kit.Claim[list[Setting]]):
         "a tanh one like 1/n": kit.literal("tanh", power={"width": -1}),
         "mean-field outputs leave it": ("mean_field_relu", "mean_field_tanh"),
     }
-    statement = (
-        r"\eta=\frac1{\lambda_{\max}}:\quad \frac{\lVert\Theta_1-\Theta_0\rVert}{\lVert\Theta_0\rVert}\sim"
-        r"\begin{cases}\sqrt{c_0^2n^{-3/2}+c_1^2n^{-1}}&\text{ReLU, NTK}\\ c\,n^{-1}&\text{tanh, NTK}\\"
-        r"c&\text{mean-field}\\ c\,n^{-2}&\text{standard}\end{cases}"
-    )
-    source = "The talk [@telgarsky2024], “you exit the NTK in one step, always”; derived here"
-    corrections = (
-        "“You exit the NTK in one step, always” holds where outputs are means over neurons (mean-field). Under NTK "
-        "scaling one step changes the kernel ever less with width: by about 1 % for 1024 ReLU neurons and 14 images.",
-    )
-    remarks = (
-        "Derivation for ReLU, with gates g_k = 1[⟨w, x_k⟩ > 0]. One step changes a neuron's input on x_i by "
-        "n^(−1/2) a s_i, s_i = (√2/λ) Σ_k r_k g_k ⟨x_k, x_i⟩, r = y − f. Its gate i flips if ⟨w, x_i⟩ is that small, "
-        "with the density 1/√(2π) at zero. A flip adds or takes 2a² ⟨x_i, x_k⟩ at (i, i), and at (i, k) and (k, i) "
-        "where g_k = 1. In s⁺ g_i = 1, for gates that close, in s⁻ g_i = 0, for those that open.",
-        "Scatter: c₀²‖Θ‖² = E|a|⁵ (2π)^(−1/2) Σ_i E ½(|s_i⁺| + |s_i⁻|) 4(1 + 2 Σ_{k≠i} ⟨x_i, x_k⟩² g_k) over neurons "
-        "with ⟨w, x_i⟩ = 0. Drift: c₁²‖Θ‖² = E_r‖M‖², M_ii = 2 E|a|³ (2π)^(−1/2) E ½(|s_i⁻| − |s_i⁺|); M_ik has g_k in "
-        "the mean, ⟨x_i, x_k⟩ before it and the flips of k besides. Outputs at the start are Gaussian with the NNGP "
-        "kernel, and common to all neurons.",
-        "The two are equal at (c₀/c₁)⁴ neurons: 500 to 2000 for 4 images, 2·10⁴ to 10⁵ for 14, as one image of many "
-        "adds little to the pull of the others. So at 40000 neurons four fifths of the square are drift with 4 images, "
-        "and at 4096 three quarters are scatter with 14. An outside reader found the drift, which "
-        "version 1 had overlooked.",
-        "It is an argument at leading order and no proof: hence a conjecture.",
-        "The change is judged to a quarter: drift or scatter alone are rejected, half as much again of one of them is "
-        "mostly not.",
-        "Smooth neurons: the first derivative of the kernel is odd in the last layer's weights, so that it averages to "
-        "1/n; lazy-or-rich says the same of whole trainings of tanh networks. What ReLU changes without flips is 1/n "
-        "by the same argument, a tenth of the whole at 2048 neurons.",
-        "Standard: weights N(0, 1) and N(0, 1/n), one step size for both layers. Stable steps are of order 1/n, the "
-        "last layer learns alone and hidden neurons hardly move.",
-        "The step is 1/λ_max of the sum of squares' kernel: half of what is stable. One hidden layer; deeper networks, "
-        "other losses, momentum and Adam are not tried here.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "flips of both signs taken for equally likely: n^(−3/4) with a constant 19 % too large",
-            seeds="20 of 20 hold, as the next orders made up for it at 20 images and up to 4096 neurons",
-        ),
-        kit.Version(
-            2, "drift and scatter; twelve networks a group", "an outside reader found the drift"
-        ),
-        kit.Version(3, "16 networks a group", "seed 0 was undecided"),
-        kit.Version(
-            4,
-            "4 images beside 14, where n^(−1/2) is seen; the size of the change at each width and number of images, "
-            "in place of an exponent and a mean; up to 36864 neurons for 65536, 12 groups for 8",
-            "with 14 images n^(−1/2) was not reached: the two cross at some 22500 neurons there",
-        ),
-        kit.Version(
-            5,
-            "10000 and 40000 neurons for 12288 and 36864, 4 times apart at other widths too, 15 groups for 12",
-            "between 12288 and 36864 neurons the exponents differ by a quarter, which is the margin: 6 of 20 seeds "
-            "were undecided",
-        ),
-    )
-    not_told = (
-        {
-            f"{name}.{null}": "a change that does not depend on the width has no exponent to scale"
-            for name in ("mean_field_relu", "mean_field_tanh")
-            for null in ("larger", "smaller")
-        }
-        | {
-            "relu.images.flat": "few and more images come near each other where drift and scatter cross"
-        }
-        | {
-            "relu.images.halved": "few and more images come near each other where drift and scatter cross"
-        }
-    )
     tiny = {"widths": (4096, 12288, 24576), "examples": (2, 3), "networks": 2, "seeds": 3}
     full = {"widths": (1024, 4096, 16384, 65536, 262144), "networks": 24, "seeds": 16}
     out_of_scope = {"step": 20.0}
@@ -293,6 +223,7 @@ class OneStepOutOfTheKernel(kit.Claim[list[Setting]]):
         yield kit.rival(
             "gates open as often as they close: n^(−3/4) at any width",
             "signs of output weights are random",
+            id="even_flips",
             relu=(dims, self.change(scatter, 0 * drift)),
         )
         yield kit.rival(
@@ -314,6 +245,7 @@ class OneStepOutOfTheKernel(kit.Claim[list[Setting]]):
         yield kit.rival(
             "E|a|⁵ = 1",
             "the size of the last layer's weights is one",
+            id="unit_signs",
             relu=law.relu / sqrt(gaussian),
         )
 
@@ -323,6 +255,7 @@ class OneStepOutOfTheKernel(kit.Claim[list[Setting]]):
         yield kit.control(
             "tanh for ReLU, ReLU for tanh, NTK for mean-field, mean-field for standard",
             "the laws belong to activation and scaling",
+            id="other_networks",
             relu=wide,
             tanh=seen.every_relu.isel(images=-1),
             mean_field_relu=seen.every_relu.isel(images=-1),

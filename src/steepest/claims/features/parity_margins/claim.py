@@ -60,45 +60,6 @@ class ParityMargins(kit.Claim[None]):
         "margin ∝ d^(−½) over all ReLU neurons": kit.literal("first", power={"dimension": -0.5}),
         "tending to ∝ d^(−k/2) over frozen features": ("tangent", "program", "sampled", "exponent"),
     }
-    statement = (
-        r"\gamma_1=\frac{\binom{k-2}{k/2-1}}{2^{k-1}\sqrt k}\,d^{-1/2},\qquad"
-        r"\gamma_2=\sqrt{\lambda_k(d)}\;\sim\;\sqrt{k!\,[t^k]\kappa}\;d^{-k/2},\quad"
-        r"\kappa(t)=\frac{t(\pi-\arccos t)}{2\pi}\qquad(k\ \text{even})"
-    )
-    source = "The talk [@telgarsky2024]: both margins, and the orders k²d and d^k of their inverse squares"
-    corrections = (
-        "k²d, read as an equation, is γ₁ = 1/(k√d). The constant is 0.707 for k = 2, 0.5 for 4, and falls to "
-        "1/√(2π) = 0.399.",
-        "The orders are given for all parities. For odd k ≥ 3 both margins are zero: without biases a ReLU network "
-        "is a linear function plus an even one.",
-        "The talk takes from Bach that the space of all neurons contains that of the frozen features, so that its "
-        "margin is the larger. That holds for Bach's second space; for the tangent features of the talk it fails at "
-        "d = 3, k = 2.",
-        "The margin with all |u(w)| ≤ 1 is called basically the same as that with E|u(w)|² ≤ 1. For two bits their "
-        "ratio tends to √π/2 = 0.886 (judged). For k bits the same argument gives a constant that falls with k, 0.62 "
-        "at k = 4, and the ratio is far from it at these d (shown).",
-    )
-    remarks = (
-        "That no neuron is better than (±1, …, ±1)/√k is a theorem here: the edge of a neuron u is an integral of "
-        "∏ sin(t u_i) ∏ cos(t u_i)/t², and Hölder's inequality bounds it (see the part `parity_margins`). The "
-        "programs over all neurons choose neurons by search and know nothing of the formula.",
-        "γ₂ is predicted by the eigenvalue of κ, and measured without it: with uniform weights it is the root mean "
-        "square of |u(w)| over drawn gates, and a program over drawn gates finds no better weights.",
-        "In many dimensions gates cannot be followed one by one. There the mean of |u(w)|² is one over two inputs, "
-        "which open a gate together with chance ½ − θ/2π at the angle θ.",
-        "With all |u(w)| ≤ 1 the frozen features' margin for two bits is 0.212 at d = 3, still larger than 0.204 over "
-        "all neurons, and 0.155 at d = 4, smaller than 0.177 (sampled gates; not judged).",
-        "The exponents −k/2 are limits: at d = 8 to 128 the local exponent for k = 4 is still −2.2, at 64 to 512 it "
-        "is −2.02.",
-    )
-    history = (
-        kit.Version(1, "programs with the kernel κ on the cube", seeds="20 of 20 hold"),
-        kit.Version(
-            2,
-            "γ₂ is measured on drawn gates; each law is judged at every d and k",
-            "κ was on both sides, so that all checks held with κ × 4/3, and the mean over d passed reversed laws",
-        ),
-    )
     tiny = {
         "dimensions": (4, 5, 6),
         "large": (64, 128, 256),
@@ -242,62 +203,56 @@ class ParityMargins(kit.Claim[None]):
         yield from self.rivals_of_margins(law)
         yield from self.rivals_of_ratios()
 
-    def rivals_of_margins(self, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals_of_margins(self, law):
         """Return wrong theories of the two margins."""
         k = law["bits"]
         d = law["dimension"]
         leading = xarray.DataArray([_leading(count) for count in self.bits], dims="bits")
         at_first = law.sampled.isel(large=0)
         d_over_first = law["large"] / law["large"][0]
-        return [
-            kit.rival(
-                "γ₁ = 1/(k√d)",
-                "k²d samples are 1/γ₁² samples, as printed",
-                first=1 / (k * np.sqrt(d)),
-            ),
-            kit.rival(
-                "γ₁ = 1/(k√(2πd))", "the limit as k grows", first=1 / (k * np.sqrt(2 * np.pi * d))
-            ),
-            kit.rival(
-                "γ₂ = √(k! [t^k] κ) d^(−k/2)",
-                "the leading term of the eigenvalue, at these d",
-                tangent=np.sqrt(leading) * d ** (-k / 2),
-            ),
-            kit.rival(
-                "γ₂ × √(4/3)",
-                "a slip in the constant of the kernel, κ × 4/3",
-                tangent=law.tangent * np.sqrt(4 / 3),
-                sampled=law.sampled * np.sqrt(4 / 3),
-                ratio=law.ratio / np.sqrt(4 / 3),
-            ),
-            kit.rival(
-                "γ₂ ∝ d^(−(k−1)/2)",
-                "each feature is linear on its half-space, which could supply one of the k bits",
-                exponent=-(k - 1) / 2,
-                sampled=at_first * d_over_first ** (-(k - 1) / 2),
-            ),
-            kit.rival(
-                "γ₁ ∝ d^(−k/2) too",
-                "training both layers changes constants only",
-                first=law.first.isel(dimension=0) * (d / d[0]) ** (-k / 2),
-            ),
-        ]
+        yield kit.rival(
+            "γ₁ = 1/(k√d)", "k²d samples are 1/γ₁² samples, as printed", first=1 / (k * np.sqrt(d))
+        )
+        yield kit.rival(
+            "γ₁ = 1/(k√(2πd))", "the limit as k grows", first=1 / (k * np.sqrt(2 * np.pi * d))
+        )
+        yield kit.rival(
+            "γ₂ = √(k! [t^k] κ) d^(−k/2)",
+            "the leading term of the eigenvalue, at these d",
+            tangent=np.sqrt(leading) * d ** (-k / 2),
+        )
+        yield kit.rival(
+            "γ₂ × √(4/3)",
+            "a slip in the constant of the kernel, κ × 4/3",
+            tangent=law.tangent * np.sqrt(4 / 3),
+            sampled=law.sampled * np.sqrt(4 / 3),
+            ratio=law.ratio / np.sqrt(4 / 3),
+        )
+        yield kit.rival(
+            "γ₂ ∝ d^(−(k−1)/2)",
+            "each feature is linear on its half-space, which could supply one of the k bits",
+            exponent=-(k - 1) / 2,
+            sampled=at_first * d_over_first ** (-(k - 1) / 2),
+        )
+        yield kit.rival(
+            "γ₁ ∝ d^(−k/2) too",
+            "training both layers changes constants only",
+            first=law.first.isel(dimension=0) * (d / d[0]) ** (-k / 2),
+        )
 
-    def rivals_of_ratios(self) -> list[kit.Rival]:
+    def rivals_of_ratios(self):
         """Return wrong theories of the ratio of two margins."""
-        return [
-            kit.rival(
-                "γ₁ ≥ γ₂ in every dimension",
-                "the space of all neurons contains the frozen features', as Bach's spaces do",
-                ratio=1.0,
-            ),
-            kit.rival("|u| ≤ 1 costs nothing", "they are called basically equivalent", gates=1.0),
-            kit.rival(
-                "|u| ≤ 1 over E|u|² ≤ 1 is √(2/π)",
-                "were one coordinate of the gate to count, not one for each bit",
-                gates=np.sqrt(2 / np.pi),
-            ),
-        ]
+        yield kit.rival(
+            "γ₁ ≥ γ₂ in every dimension",
+            "the space of all neurons contains the frozen features', as Bach's spaces do",
+            ratio=1.0,
+        )
+        yield kit.rival("|u| ≤ 1 costs nothing", "they are called basically equivalent", gates=1.0)
+        yield kit.rival(
+            "|u| ≤ 1 over E|u|² ≤ 1 is √(2/π)",
+            "were one coordinate of the gate to count, not one for each bit",
+            gates=np.sqrt(2 / np.pi),
+        )
 
     def controls(self, seen):
         names = ("first", "tangent", "program", "sampled")

@@ -54,44 +54,6 @@ class PerceptronMistakes(kit.Claim[list[Examples]]):
         "errs at most (R/γ)² times, in whatever order examples come": "never",
         "exactly so often on orthogonal ones": "tight",
     }
-    statement = (
-        r"w\leftarrow w+y_ix_i\ \text{ where }\ y_i\langle w,x_i\rangle\le0,\ w_0=0:\qquad "
-        r"\gamma M\le\langle w,u\rangle\le\lVert w\rVert\le R\sqrt M\ \Rightarrow\ M\le\frac{R^2}{\gamma^2}"
-    )
-    source = (
-        "[@novikoff1962]; the talk [@telgarsky2024] (“pretty incredible proof”); the lectures [@telgarsky2019] "
-        "(“perceptron convergence rate via margins”)"
-    )
-    remarks = (
-        "Orthogonal examples of one length: each is misclassified once, since w is zero on it until it is added, and "
-        "(R/γ)² is their number. No learner does better: whoever predicts an orthogonal example can be told the "
-        "opposite, and the set stays separable with the same margin.",
-        "Orders are random ones, repeated until a pass has no error, and an adversary that always presents the error "
-        "that is least wrong. The worst of these reaches a fifth to three fifths of the bound on points and images, "
-        "and 0.83 of it on XOR, at seed 0.",
-        "XOR of two bits on all points of the cube: no separator in the inputs, but a margin of about 1/(d√π) in the "
-        "frozen features x·1[⟨w, x⟩ ≥ 0] (parity-margins), so that the perceptron on these errs at most about πd²/2 "
-        "times. Labels without a linear separator are learned in the same way in any kernel that separates them.",
-        "The bound is judged at every set, in every order that was tried; that orders are as bad as they can be is not "
-        "known but for orthogonal sets, where all are.",
-        "The start is part of it: from a w that points away from u the number has no bound but its length. The step "
-        "size does not matter: errors do not change when w is scaled.",
-    )
-    history = (
-        kit.Version(1, "errors on all sets, both halves of the proof", seeds="20 of 20 hold"),
-        kit.Version(
-            2,
-            "the law of orthogonal sets at each size; every set against its own bound",
-            "one number stood for all sets",
-        ),
-    )
-    not_told = {
-        f"limit.set.{null}": "the sets stand in no order, and most bounds have room"
-        for null in ("flat", "exchanged")
-    } | {"limit.set.halved": "the sets stand in no order, and most bounds have room"}
-    shared = {
-        "experiment.limit": "in the experiment it only says after how many errors a run is given up: thrice as many"
-    }
     tiny = {"orthogonal": (4, 8), "dimensions": (10,), "examples": 20, "bits": 4, "orders": 3}
     full = {
         "orthogonal": (4, 16, 64, 256),
@@ -223,7 +185,11 @@ class PerceptronMistakes(kit.Claim[list[Examples]]):
             exact=law.exact / 2,
         )
         yield kit.rival(
-            "R/γ", "w moves γ at each error", limit=law.limit**0.5, exact=law.exact**0.5
+            "R/γ",
+            "w moves γ at each error",
+            id="first_power",
+            limit=law.limit**0.5,
+            exact=law.exact**0.5,
         )
         yield kit.rival(
             "as many errors as dimensions",

@@ -101,69 +101,6 @@ class PreluKkt(kit.Claim[Setting]):
         "weigh each centre alike, p ≠ 2": ("others", "no_farther", "unequal"),
         "descent ends at averages if p < 2, at centres if p > 2": "end",
     }
-    statement = (
-        r"f(x)=\sum_j v_j\frac{\mathrm{relu}\langle w_j,x\rangle^p}{\lVert w_j\rVert^{p-1}}:\quad "
-        r"\text{KKT}\iff w_j\propto\sum_{i\in S_j}m_i\mu_i,\ \sum_{i\in S_j}m_i^2=1,\ "
-        r"\sum_{j:\,i\in S_j}\lVert w_j\rVert\,\lvert v_j\rvert\,m_i^p=1,\qquad "
-        r"\min_i\frac{y_if(\mu_i)}{\lVert\theta\rVert^2}\to\frac1{2k}\max\big(1,(k/2)^{1-p/2}\big)"
-    )
-    source = "Second part of the talk [@vidal2024], and its discussion; KKT points and margins are our derivation"
-    corrections = (
-        "The discussion expects that for higher p the KKT points are the cluster centres. Class averages, every other "
-        "partition and overlapping groups are KKT points at every p as well: what changes at p = 2 is which has the "
-        "largest margin.",
-    )
-    remarks = (
-        "Stationarity of a neuron in direction û says û_i = λ_i û_i^(p−1) for every centre that it sees, hence "
-        "û_i = m_i = λ_i^(1/(2−p)) whatever the neuron, and that it sees centres of its own class alone. No multiplier "
-        "is zero, so that all margins are equal. At p = 1 this holds in Clarke's sense: other centres lie on the kink "
-        "of a neuron, with multipliers of their own, and the gradient of the side where it is active will not do.",
-        "How far from it a network is: with a_j = ⟨g_j, û_j⟩, where g_j has the entry ± λ_i û_i^(p−1) for every centre "
-        "that neuron j sees, + in its own class, the conditions leave (1 − a_j)² for v_j, the same along w_j, and "
-        "p² (‖g_j‖² − a_j²) across it, by strength. Hence R² is the mean of (1 − a)² + p²/2 (‖g‖² − a²) at the best "
-        "λ ≥ 0, and D² that of ‖g − û‖² = (1 − a)² + ‖g‖² − a²: R lies between min(1, p/√2) and max(1, p/√2) times D "
-        "if margins are equal. D is zero only where all neurons weigh each centre alike and see no other class.",
-        "Random networks are searched for an exception: neurons of any weights, which see centres of both classes or "
-        "are turned away from some, with neurons at the centres that make margins equal; two KKT points at once; and "
-        "rotations of one neuron a class, which come near to p/√2.",
-        "Neurons that weigh each centre in turn twice, with equal margins, have the residual "
-        "p √((Q − q²)/(p² Q + (2 − p²) q²)), q = Σ û_i^p and Q = Σ û_i^(2p−2), which vanishes like |p − 2|.",
-        "A group of m centres has ⟨w, μ_i⟩ = ‖w‖/√m. For margins of one |v|‖w‖ = m^(p/2), and ‖θ‖² = 2 Σ m^(p/2). A "
-        "sum of m^(p/2) over groups is least for one group if p < 2, and for groups of one if p > 2.",
-        "No network of any width has a larger margin than the better of the two: with multipliers λ for all examples, "
-        "Σ λ cos^p ≤ 1 over the examples of a class, for every direction, if λ = min(1, (k/2)^(p/2 − 1)), and k λ is "
-        "the sum of |v|‖w‖ that it needs (duality of linear programs).",
-        "Descent below 2 needs a very small start and a neuron a class that sees all centres of its class: a neuron "
-        "that is dead on a centre is never pulled there.",
-        "Neurons that see m centres grow at a rate ∝ m^(1 − p/2), so that those that miss a centre are left behind "
-        "slowly near p = 2: when the first are of size one, they are of size ε^(1 − (1 − 2/k)^(1 − p/2)). The margin "
-        "falls short by a part of that.",
-        "Examples must be at the centres. With ten examples about each of eight, 0.1 off them (24 dimensions), neither "
-        "network is a KKT point: for p ≥ 1.5 residuals are 0.07 to 0.12 at centres and 0.10 to 0.20 at averages, and "
-        "no better at the means of the examples. Descent is by the exponential loss, in steps of log R.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "the start is 1e-12",
-            "starts of 0.01 and 1e-4 ended at 0.86 to 1.00 of the margin of averages below p = 2",
-        ),
-        kit.Version(
-            2,
-            "overlapping groups are KKT points, powers come to 0.2 of 2, ends are judged at every p and k, the start "
-            "is 1e-30 and has a condition",
-            "a reader found a KKT point that is no partition; a crossing at 1.6 or 2.9 was not noticed; at p = 1.8 "
-            "ends fell short by 1.9 % from 1e-12 and by 1.3 % from 1e-16",
-            seeds="6 of 6 hold",
-        ),
-        kit.Version(
-            3,
-            "random networks give their residual and their weights, and D is theory's; they see both classes, and R is "
-            "held between both bounds at every try; descents of neurons that see two centres are gone",
-            "the experiment divided the residual by D itself, and no network that it tried saw the other class",
-            seeds="20 of 20 hold; of 20 settings 20 hold",
-        ),
-    )
     tiny = {
         "powers": (1.0, 2.0, 3.0),
         "clusters": (6, 8),
@@ -361,6 +298,7 @@ class PreluKkt(kit.Claim[Setting]):
             kit.rival(
                 "the residual of the input weights alone, between 1 and p times D",
                 "output weights are an afterthought",
+                id="input_weights_alone",
                 nearest=np.minimum(1.0, law.other_power).rename("nearest"),
                 farthest=np.maximum(1.0, law.other_power).rename("farthest"),
             ),
@@ -374,7 +312,7 @@ class PreluKkt(kit.Claim[Setting]):
             rivals.append(no_ties)
         return rivals
 
-    def rivals_of_margins(self, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals_of_margins(self, law):
         """Return wrong theories of the margins of KKT points."""
         half = law.clusters / 2
         averages = law.network == "averages"
@@ -383,53 +321,49 @@ class PreluKkt(kit.Claim[Setting]):
         linear = half ** (1 - law.power)
         linear_uneven = half / (1 + (half - 1) ** law.power)
         in_order = law.margin.dims
-        return [
-            kit.rival(
-                "margins differ by k^(1 − p/2)",
-                "k counts the centres of both classes",
-                margin=law.margin.where(~averages, of_both).transpose(*in_order),
-            ),
-            kit.rival(
-                "groups of m cost m^p: margins differ by (k/2)^(1 − p)",
-                "weights 1/m for each of m centres, and not 1/√m, make an average",
-                margin=law.margin.where(~averages, linear)
-                .where(~uneven, linear_uneven)
-                .transpose(*in_order),
-            ),
-        ]
+        yield kit.rival(
+            "margins differ by k^(1 − p/2)",
+            "k counts the centres of both classes",
+            margin=law.margin.where(~averages, of_both).transpose(*in_order),
+        )
+        yield kit.rival(
+            "groups of m cost m^p: margins differ by (k/2)^(1 − p)",
+            "weights 1/m for each of m centres, and not 1/√m, make an average",
+            margin=law.margin.where(~averages, linear)
+            .where(~uneven, linear_uneven)
+            .transpose(*in_order),
+        )
 
-    def rivals_of_ends(self, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals_of_ends(self, law):
         """Return wrong theories of where descent ends."""
         averages = (law.trained_clusters / 2) ** (1 - law.trained_power / 2)
         averages = averages.transpose(*law.end.dims)
         centres = xarray.ones_like(law.end)
         crossing = lambda at: averages.where(law.trained_power < at, 1.0)
-        return [
-            kit.rival(
-                "descent ends at the smaller margin",
-                "both are KKT points, and a KKT point need be no solution",
-                id="other_end",
-                end=np.minimum(averages, 1.0),
-            ),
-            kit.rival("descent ends at centres for every p", "examples sit there", end=centres),
-            kit.rival(
-                "descent ends at averages for every p",
-                "simplicity bias: as few directions as fit",
-                end=averages,
-            ),
-            kit.rival(
-                "from averages to centres at p = 1.6",
-                "descent may prefer centres before their margin is larger",
-                id="early_crossing",
-                end=crossing(1.6),
-            ),
-            kit.rival(
-                "from averages to centres at p = 2.9",
-                "descent may prefer averages after their margin is smaller",
-                id="late_crossing",
-                end=crossing(2.9),
-            ),
-        ]
+        yield kit.rival(
+            "descent ends at the smaller margin",
+            "both are KKT points, and a KKT point need be no solution",
+            id="other_end",
+            end=np.minimum(averages, 1.0),
+        )
+        yield kit.rival("descent ends at centres for every p", "examples sit there", end=centres)
+        yield kit.rival(
+            "descent ends at averages for every p",
+            "simplicity bias: as few directions as fit",
+            end=averages,
+        )
+        yield kit.rival(
+            "from averages to centres at p = 1.6",
+            "descent may prefer centres before their margin is larger",
+            id="early_crossing",
+            end=crossing(1.6),
+        )
+        yield kit.rival(
+            "from averages to centres at p = 2.9",
+            "descent may prefer averages after their margin is smaller",
+            id="late_crossing",
+            end=crossing(2.9),
+        )
 
     def controls(self, seen):
         in_place = lambda array, of: array.broadcast_like(of).transpose(*of.dims)
@@ -461,12 +395,14 @@ class PreluKkt(kit.Claim[Setting]):
             kit.control(
                 "networks whose margins are equal at p = 2, at other powers",
                 "examples off the margin may carry no weights",
+                id="uneven_margins",
                 random=seen.tied_elsewhere,
                 **tied,
             ),
             kit.control(
                 "descents at the largest power in the place of the smallest, and so on",
                 "what ends best at one power does not at another",
+                id="other_powers",
                 end=seen.end.isel(trained_power=slice(None, None, -1)),
             ),
         ]

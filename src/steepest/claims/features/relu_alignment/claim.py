@@ -72,55 +72,6 @@ class ReluAlignment(kit.Claim[Setting]):
             "learned_widths",
         ),
     }
-    statement = (
-        r"\varepsilon\to0:\quad |\langle v_{l+1},u_l\rangle|\approx1,\quad "
-        r"\frac{\lVert W_l\rVert_F^2}{\lVert W_l\rVert_2^2}\approx\rho_l\Big(1+\frac{2h\varepsilon^2}"
-        r"{\lVert W_l\rVert_F^2-\lVert W_l(0)\rVert_F^2}\Big)"
-    )
-    source = "The lectures [@telgarsky2019], “empirically on ReLU networks, some alignment occurs”; [@ji2019]"
-    corrections = (
-        "“Empirically on ReLU networks, some alignment occurs: ratios ‖W‖_F/‖W‖₂ are small”: how much is decided by "
-        "the start. From the standard one the stable ranks of both hidden layers stay as they are on two digits.",
-    )
-    remarks = (
-        "Alignment is |⟨v, u⟩| of a layer's leading right singular vector v with the leading left one u of the layer "
-        "below. Two random directions in 64 dimensions have 0.1.",
-        "From a small start all layers first grow along one direction, out of the saddle at zero; what else they learn "
-        "later adds to the rank: ρ is near 1.15 and 1.35 with true labels, 2.5 to 4.5 and 1.1 with coin tosses, "
-        "more with more images.",
-        "The law is ours. It takes the start for a matrix in directions of its own: at ε = 1/4 that is 15 % off, as "
-        "the start's largest singular value is not small beside what is learned. Growth is the same in all layers for "
-        "gradient flow, and nearly so here.",
-        "With coin tosses, from the smallest start alone, the alignment of the hidden layers is 0.5 to 0.9 and "
-        "scatters, as two directions of the first layer are nearly as long.",
-        "From the standard start the hidden layers are no more aligned than two random directions. The output layer "
-        "is, to 0.3 or 0.4 (not judged).",
-        "Low rank is said to shrink bounds such as that of Bartlett, Foster and Telgarsky. It cannot tell true from "
-        "random labels by itself: on coin tosses the second hidden layer ends nearer to rank one.",
-        "One pair of digits, plain descent. Networks that are deeper, or trained with noise, are not tried.",
-        "The law and its margins were fixed on seeds 941 to 953.",
-    )
-    history = (
-        kit.Version(1, "stable ranks and alignment from four starts, one width"),
-        kit.Version(
-            2,
-            "the alignment from the standard start is judged",
-            "starts that are not compared said nothing",
-            seeds="20 of 20 hold",
-        ),
-        kit.Version(
-            3,
-            "a law of the stable rank over starts and widths, in place of “between two and three”; smaller starts",
-            "it was 1.7 at width 24 and 3.4 at width 160",
-            seeds="19 of 20 hold, 1 out of range; of settings 5 of 20, the others undecided",
-        ),
-        kit.Version(
-            4,
-            "widths of the scope are four times apart; 1300 steps",
-            "widths less than three times apart do not tell how the start's share goes with h; at one seed 1000 steps "
-            "did not reach the risk",
-        ),
-    )
     tiny = {
         "scales": (1.0, 0.125, 0.0625),
         "widths": (8, 12),
@@ -332,6 +283,7 @@ class ReluAlignment(kit.Claim[Setting]):
         yield kit.control(
             "random labels from the smallest start, whatever the start",
             "they need more than one direction, and here they have one start",
+            id="coin_tosses",
             **tosses,
         )
         yield kit.control(

@@ -81,54 +81,6 @@ class SelectionWidth(kit.Claim[Setting]):
         "1−2(1−p/2)^h+(1−p)^h": ("rate", "many_rate"),
         "on pairs p = ½+arcsin(μ)/2π": "pair_lives",
     }
-    statement = (
-        r"P(\text{both classes})=1-2\bigl(1-\tfrac p2\bigr)^h+(1-p)^h,\qquad "
-        r"n=2:\ p=\tfrac12+\tfrac{\arcsin\mu}{2\pi}"
-    )
-    source = "The talk [@vidal2024]; [@min2024a]"
-    corrections = (
-        "The talk says that the width is of order one. It is, at each probability of success: with one neuron of each "
-        "sign that lives. A width of two suffices half the time at most.",
-    )
-    remarks = (
-        "Directions of small neurons do not depend on each other; theory follows those of each alone, in the limit "
-        "ε → 0, and the network is trained. On pairs it has a rule in closed form, on more examples Euler's steps.",
-        "A neuron of a pair that sees only the other example is pushed off it. It lives if by then it sees its own: if "
-        "⟨w, x⟩ > 0 for its own example, or for the part of it that is orthogonal to the other. Steps of finite length "
-        "push it a little too far, so that up to 1 % more neurons live than the rule says, most near μ = 1.",
-        "That nearly all neurons live on many examples was seen at d = 4 and n = 12, and is not judged: on four "
-        "examples 80 % do. The share is compared with what their own directions do.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "the first example of each class made a pair",
-            seeds="of 20 13 hold, 2 are inconclusive, 5 out of range",
-        ),
-        kit.Version(
-            2,
-            "the angles of pairs are given",
-            "drawn pairs were often nearly opposite, and out of range",
-            seeds="of 20 19 hold, 1 is inconclusive",
-        ),
-        kit.Version(
-            3,
-            "the living on many examples are compared with their own directions",
-            "it had predicted that all live, which few examples refute",
-            seeds="20 of 20 hold",
-        ),
-        kit.Version(
-            4,
-            "each law is judged along its argument, from many starts at each μ; pairs by the closed rule",
-            "laws reversed or flat in h and in μ passed, as they were judged by their mean alone",
-            seeds="20 of 20 hold; of 20 settings 16 hold, 4 are inconclusive",
-        ),
-    )
-    not_told = {
-        "rate.mu.flat": "at one width the share moves by 0.18 at most over μ; pair_lives judges it over μ",
-        "rate.mu.halved": "at one width the share moves by 0.18 at most over μ; pair_lives judges it over μ",
-        "many_rate.width.halved": "from 2 to 8 neurons the law doubles, and the margin is 0.12",
-    }
     tiny = {
         "widths": (2, 4),
         "mus": (0.2, 0.9),
@@ -293,6 +245,7 @@ class SelectionWidth(kit.Claim[Setting]):
         yield kit.rival(
             "only neurons live that see their own class at the start",
             "a neuron that sees only the other class is pushed off all examples",
+            id="own_class",
             **sees_own,
         )
         yield kit.rival(

@@ -58,33 +58,6 @@ class TangentWidth(kit.Claim[Setting]):
         "on a face just when all its corners are seen and a gate is switched": "each_face",
         "on a cube not before": "necessary",
     }
-    statement = (
-        r"\exists v:\ y\sum_{j\le m}\langle v_j,x\rangle 1[\langle w_j,x\rangle\ge0]>0\ \forall x=(\cdot,\cdot,z)"
-        r"\iff\forall x\,\exists j:\langle w_j,x\rangle\ge0,\ "
-        r"\exists j:|\langle w_j^{\rm rest},z\rangle|\le|w_{j1}|+|w_{j2}|;\quad P=\frac4\pi\arcsin\frac1{\sqrt d}"
-    )
-    source = "The talk [@telgarsky2024]: XOR takes a width of 1/√γ₂; [@ji2020a]"
-    remarks = (
-        "The talk's 1/√γ₂ has no constant, and is not judged. Nor is the growth of the width with d.",
-        "A gate is switched on a face with the probability p_d = 4/π arcsin(1/√d), for all d. Of m gates the expected "
-        "share of faces with a switch is at most m p_d, and by Wald's identity the mean width is at least 1/p_d.",
-        "On the cube the condition of all faces is necessary and not sufficient.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "30 draws; mean widths are above 1/p_d and 1/√γ₂",
-            "in 2 of 20 seeds 1/√γ₂ as a bound for every draw was not rejected",
-            seeds="18 of 20 hold",
-        ),
-        kit.Version(2, "45 draws", "as above", seeds="20 of 20 hold"),
-        kit.Version(
-            3,
-            "faces are separated alone, and a switch has its chance at each d; bounds on mean widths are gone",
-            "mean widths above d passed as well, and laws reversed in d",
-        ),
-    )
-    shared = {"claim._each": "a loop over draws; what it calls differs between the sides"}
     tiny = {"dimensions": (3, 4, 5), "seeds": 6}
     full = {"dimensions": (3, 4, 5, 6, 7, 8, 9), "seeds": 60}
     out_of_scope = {"spread": 3.0}
@@ -165,6 +138,7 @@ class TangentWidth(kit.Claim[Setting]):
         yield kit.rival(
             "the first bit alone must switch a gate at every pattern",
             "the label turns with each of the two bits",
+            id="either_bit",
             each_face=widths(width_for_first_bit),
         )
         yield kit.rival(

@@ -62,48 +62,6 @@ class VotingMarginBound(kit.Claim[Setting]):
         ),
         "Rad = 2.46/√n": kit.literal("rad", value=2.46, power={"size": -0.5}),
     }
-    statement = (
-        r"\text{Rad}=E\max_h\Big|\frac1n\sum_i\sigma_ih(x_i)\Big|\approx\frac{E\max_h|G_h|}{\sqrt n},\quad "
-        r"P[yf\le0]\le\hat P\Big[\frac{yf}{\lVert w\rVert_1}\le\theta\Big]+\frac2\theta\,"
-        r"\text{Rad}+\sqrt{\frac{\ln(K/\delta)}{2n}}\quad\text{for all }w,\ K\ \text{values of }\theta"
-    )
-    source = (
-        "The lectures [@telgarsky2019], “large margin boosted classifiers generalize”; [@schapire1998]; with "
-        "constants: [@koltchinskii2002]"
-    )
-    corrections = (
-        "The talk's O((1/θ) √(VC ln n/n)) has no constant. In the form of Schapire et al. for finite classes, with the "
-        "constant one and the confidence term here, it is 2.2, 1.4, 0.87 and 0.52 at 60, 200, 600 and 2000 examples, "
-        "above one half at each. With the Rademacher average of the stumps themselves it is 0.40 at 2000 examples.",
-    )
-    remarks = (
-        "The bound itself is kept with much room, and no data here could refute half of it: votes of AdaBoost exceed "
-        "P̂ and the confidence term by 0.06 Rad/θ at most, where 2 Rad/θ is allowed. What is told sharply is Rad, and "
-        "that a single stump, whose margin is one, needs Rad/2.",
-        "Rad is predicted by a Gaussian process with the covariance of stumps; at 60 examples it is 2 % smaller.",
-        "“With random data ‖w‖₁ will be large and kill the bound”: on coin tosses the largest margin of any vote is at "
-        "most the best stump's correlation with them, since uniform weights are one choice of the other player. That "
-        "is Rad on average, so that 2 Rad/θ is two at least where no example misses θ. The largest margin is a linear "
-        "program's, of the fewest examples; of many more no vote of stumps fits coin tosses at all.",
-        "With any of the label noises here the bound is above one. `informative` and `void` say what the formula is "
-        "where no example misses the largest θ, and where all do.",
-        "Errors are those on 20 000 fresh examples with labels of the same noise. One δ = 0.05 for each sample "
-        "and its labels, for all votes on it at once, so of both rounds; not for all samples together.",
-    )
-    history = (
-        kit.Version(1, "the bound, and margins on coin tosses at all sizes"),
-        kit.Version(
-            2,
-            "the largest margin on coin tosses, and that the bound is void there",
-            "AdaBoost's margins are not the largest",
-            seeds="of 20 18 hold, 2 are inconclusive",
-        ),
-        kit.Version(
-            3,
-            "Rad by a Gaussian process, and a stump that needs a quarter of the bound; the bound is no headline",
-            "bounds of 0.06 to 2.4 Rad/θ were accepted, and two headline checks were the formula itself",
-        ),
-    )
     tiny = {"sizes": (40, 1500), "rounds": 60, "first": 5, "noises": (0.0, 1.0), "seeds": 3}
     full = {"rounds": 2000, "seeds": 16}
     out_of_scope = {"repeated": 0.9}
@@ -291,6 +249,7 @@ class VotingMarginBound(kit.Claim[Setting]):
         yield kit.control(
             "margins of true labels for random ones, and the reverse",
             "random labels have no margin, true labels do",
+            id="other_labels",
             margin=seen.margin.isel(end=slice(None, None, -1)),
             violations=seen.violations.copy(data=seen.violations.values[:, :, ::-1]),
         )

@@ -67,44 +67,6 @@ class WidthHelps(kit.Claim[tuple[Neurons, Neurons]]):
         "reaches the largest margin": "margin",
         "just when its start has drawn all four kinds of neurons": ("per_start", "rate"),
     }
-    statement = (
-        r"\gamma_m=\tfrac12\gamma_1\,[\text{all four kinds drawn}],\qquad "
-        r"P=1-4(\tfrac34)^m+6(\tfrac12)^m-4(\tfrac14)^m"
-    )
-    source = (
-        "J. Lee's talk in the notes [@vodrahalli2019] and the lectures [@telgarsky2019], which say that width helps; "
-        "XOR: the talk [@telgarsky2024]"
-    )
-    corrections = (
-        "In Telgarsky's talk four neurons are the solution. Four neurons can represent it, but descent on four "
-        "finds it from 9 % of starts; three cannot separate.",
-    )
-    remarks = (
-        "The law was expected for every dimension. It fails on cubes from d = 3 on, at every scale of the start from "
-        "10⁻⁶ to 1: there more starts succeed.",
-        "A reason is neurons whose gates are one other coordinate, a sixth of all at d = 4: while all examples weigh "
-        "alike they have no gradient at all. They wait until other kinds are learned, and turn to what is missing. "
-        "If each of them fills one missing kind of its own output sign, the excess at d = 4 is 0.08 of the 0.11 that "
-        "was measured first; which starts succeed is not said by that.",
-        "A margin counts as reached from 0.9 of the largest on; in the plane margins end above 0.99 of it or below "
-        "0.05.",
-        "For |v| < ‖w‖ at the start output weights may change their sign, so that kinds are not kept.",
-    )
-    history = (
-        kit.Version(
-            1, "the law of coupons, by its mean over widths from four on", seeds="20 of 20 hold"
-        ),
-        kit.Version(
-            2,
-            "the share of starts at every width; starts out of balance as a changed world",
-            "the mean over widths accepts the law reversed in m",
-        ),
-    )
-    shared = {
-        "experiment.xor": "data, of which tests check the products",
-        "steepest.nn.data._hypercube.hypercube": "the corners, which have one order",
-        "steepest.nn.losses.check_labels": "refuses labels, and returns them as they are",
-    }
     tiny = {"widths": (3, 4, 6), "dimension": 3, "starts": 15, "steps": 200, "room": 6}
     full = {"starts": 2000, "steps": 1000}
     out_of_scope = {"balance": 0.2}

@@ -62,48 +62,6 @@ class WorstError(kit.Claim[Lessons]):
         "up with few neurons to learn": ("few_worst", "few_mean"),
         "down with many": ("many_worst", "many_mean"),
     }
-    statement = (
-        r"\frac{\max_{\lVert x\rVert=1}|f(x)-f^*(x)|}{\sqrt{E|f-f^*|^2}}\approx4\text{ to }5;\qquad "
-        r"f\approx K(\cdot,X)K(X,X)^{-1}f^*(X)\text{ for wide }f,\quad "
-        r"K=\kappa_1+\kappa_0\cos\varphi"
-    )
-    source = "Vempala's lecture in the notes [@vodrahalli2019], among the research directions"
-    corrections = (
-        "The source: “as you increase overparametrization, this worst error is going up”, while the test error falls. "
-        "With a teacher of few neurons the worst error does go up, but the mean goes up too; with one of many both "
-        "fall. No setting here has both halves of the sentence.",
-    )
-    remarks = (
-        "The source has no setting. Here inputs are uniform on the sphere in R⁵, teachers and students ReLU networks "
-        "without biases, and students start at zero by pairs of neurons that cancel.",
-        "The worst point is found by ascent from the worst twenty of some thousand points: errors are linear on every "
-        "cell. It is a lower bound of the worst error, as any search.",
-        "A fixed multiple is what a random function with the kernel as covariance, conditioned to vanish at the "
-        "samples, would have; no proof is known to us. On a rotation-invariant space of functions of dimension N it "
-        "is √N at most. A student that is nearly exact errs in narrow cones, and in single ones its ratio is larger: "
-        "the narrowest is not judged there.",
-        "Which student errs more is told by geometric means, where the figure draws arithmetic ones, as some narrow "
-        "students are not exact: descent from their start misses one of the three neurons.",
-        "The source adds that such points are easy to find. Here a search of some thousand points and twenty ascents "
-        "finds them; how hard it is otherwise is not judged.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "two teachers, students of 8 to 128 neurons",
-            "on draft seeds 1101 to 1110 teachers of four neurons were undecided and left the scope, and geometric "
-            "means took the place of arithmetic ones",
-        ),
-    )
-    not_told = {
-        f"{error}_trend.{axis}.{null}": "which of two is larger is said, and not by how much"
-        for error in ("worst", "mean")
-        for axis in ("teacher", "end")
-        for null in ("steeper", "shallower")
-    }
-    shared = {
-        "experiment.teach": "it says what is to be learned; tests compare it with a network of the library"
-    }
     tiny = {"widths": (8, 32), "n": 40, "steps": 200, "seeds": 4}
     full = {"widths": (8, 32, 128, 512), "steps": 5000, "seeds": 32}
     out_of_scope = {"widths": (64, 128)}

@@ -69,46 +69,6 @@ class XorFeatures(kit.Claim[Setting]):
         "a quarter of the weight each": "shares",
         "the largest margin of all": "margin",
     }
-    statement = (
-        r"\frac{w_j}{\lVert w_j\rVert}\to\operatorname{sign}(v_j)\text{'s own of }\pm\tfrac{e_1+e_2}{\sqrt2},"
-        r"\pm\tfrac{e_1-e_2}{\sqrt2},\qquad"
-        r"\min_i\frac{y_if(x_i)}{\sum_jv_j^2+\lVert w_j\rVert^2}\to\frac{\gamma_1}{2}=\frac{1}{2\sqrt{8d}}"
-    )
-    source = "Opening of the talk [@telgarsky2024]; [@wei2019a]"
-    remarks = (
-        "That no network has a larger margin, and only this one has that margin, is proved (see `parity-margins`). "
-        "That descent ends there is what is observed.",
-        "Means over neurons are weighted by |v_j| ‖w_j‖. Neurons that start inactive on all they could learn keep "
-        "their direction and their small weight: the least cosine over all neurons tells nothing.",
-        "From ε = 0.3 a neuron near the border of two directions can take the other, with up to some percent of the "
-        "weight: where neurons go is judged from the first scale.",
-        "What is left of the margin falls like one over log(1/R), for two reasons (shown). From ε = 0.3 it is the "
-        "weight of neurons that have not turned. From ε = 0.01 it is the step: with half of it, --lr 0.25 --steps "
-        "4000, about half is left.",
-        "Each of the four directions needs a neuron on its side at the start, which 40 neurons nearly always have; "
-        "narrower networks may miss one, and are then out of range.",
-        "The control sees 3d examples, where the same descent ends in other directions and at another margin.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "directions, shares, margins, and where neurons go",
-            seeds="18 of 20 hold, 2 undecided",
-        ),
-        kit.Version(
-            2,
-            "where neurons go is judged from the first scale, within 0.1 %",
-            "from ε = 0.3 a neuron near the border of two directions can take the other",
-        ),
-        kit.Version(
-            3,
-            "every law at each scale and d; margins and shares of every network, to 1 % and 0.005",
-            "the worst of all scales and d stood for all",
-        ),
-    )
-    shared = {
-        "experiment.directions": "in the experiment for cosines that are drawn; judged are the weights themselves"
-    }
     tiny = {"dimensions": (2, 3, 4), "seeds": 3, "steps": 800}
     full = {"dimensions": (4, 6, 8), "seeds": 20, "steps": 4000}
     out_of_scope = {"scales": (0.01, 30.0)}

@@ -79,72 +79,6 @@ class XorSampleComplexity(kit.Claim[None]):
             "kernel_samples", power={"dimension": 2}
         ),
     }
-    statement = (
-        r"n^*_{\text{network}}(d)\propto d\log d,\qquad n^*_{\text{kernel}}(d)\sim c\,d^2:\quad"
-        r"\sum_k \tbinom dk\frac{\lambda_k}{\lambda_k+\kappa}=n,\quad L=\frac{\lambda_2}{\lambda_2+\kappa},\quad "
-        r"P(\text{error})=\Phi\Bigl(-\frac{L}{1-L}\sqrt{\tfrac{1-\gamma}{\gamma}}\Bigr)"
-    )
-    source = "The talk [@telgarsky2024]; [@glasgow2024]; learning curves: [@bordelon2020]"
-    corrections = (
-        "The talk's orders d/ε and d²/ε are bounds. The network's error falls faster than d/n: from 0.4 to 0.01 "
-        "while n grows three times.",
-        "At dimensions of 16 to 64 the kernel needs samples with an exponent of 1.78, not 2: d + 1 of them go to the "
-        "constant and the coordinates, which carry no label. Its learning curve says so, and that the exponent "
-        "tends to 2 (1.84 from d = 64 to 128).",
-    )
-    remarks = (
-        "n* is where the test error crosses 25 %: a monotone fit to errors at nested samples, then interpolation in "
-        "log n. What the sources say of small test errors is an upper bound and not tested.",
-        "The sources have d times an unknown power of log d; one logarithm is ours. Its factor, 0.8, is measured and "
-        "not predicted. The exponent in d is 1.24 in the mean of five drafts, where d log d has 1.29 at these "
-        "dimensions: it may be less than one logarithm.",
-        "Four bits: there are C(d, 4) products of four coordinates, and the kernel has an error of 25 % after 0.76 to "
-        "0.81 of them at d = 16 and 14. The limit is not yet right for d = 8 to 12, where 12 to 40 % more samples are "
-        "needed. Networks are not tried on four bits.",
-        "The curve of the kernel is a limit in which dimension and samples grow; at d = 12 to 32 its error is right to "
-        "0.02.",
-        "The kernel is that of the NTK parameterization, inner + outer part. The wide limit of the network itself, "
-        "from its balanced start, is inner + outer/d: by the learning curve its samples differ by −0.3, 1.1 and 3.0 % "
-        "at d = 12, 16 and 32. So “its tangent kernel” in the first sentence is that of another parameterization, by "
-        "so much. Of other kernels of wide two-layer ReLU networks the outer part alone needs 6 to 9 % fewer there, "
-        "the inner part alone from 1 % fewer to 3 % more.",
-    )
-    history = (
-        kit.Version(1, "kernels up to d = 26", seeds="of 20 13 hold, 7 are inconclusive"),
-        kit.Version(
-            2,
-            "kernels up to d = 32",
-            "d² and the spectrum's law were not told apart at every seed",
-            seeds="of 20 19 hold, 1 is inconclusive",
-        ),
-        kit.Version(
-            3,
-            "d log d on both sides, up to d = 64; the kernel's samples at every d; another way to its Gram matrix",
-            "d^1.5 was not rejected, and the kernel's curve reversed in n was accepted; d from 16 on, seeds and "
-            "margins were set at seed 0, where d = 12 lay 15 % above d log d",
-            seeds="of 20 1 holds, 19 are inconclusive",
-        ),
-        kit.Version(
-            4,
-            "means over eight samples at d = 16 and three at 32; a margin of 15 % for the kernel",
-            "single samples did not tell d log d from d and d^1.5 at each seed; averages were set on drafts at seeds "
-            "71 to 75, where a margin of 0.12 left one undecided and was given up for the former 0.15",
-        ),
-        kit.Version(
-            5,
-            "the kernel's errors on the parity of four bits",
-            "the talk has parities of k bits, and no check had more than two; dimensions and margin were set after "
-            "drafts at seeds 1101 and 1102, in which d = 8 to 12 lay above the limit",
-        ),
-    )
-    not_told = {
-        "network_samples.larger": "its factor is measured, not predicted",
-        "network_samples.smaller": "its factor is measured, not predicted",
-    }
-    shared = {
-        "claim.XorSampleComplexity.kernel_sizes": "numbers of examples, from fields; they name places",
-        "claim.XorSampleComplexity.four_sizes": "numbers of examples; they name places",
-    }
     tiny = {"dimensions": (8, 10, 12), "width": 8, "steps": 30, "seeds": 3, "tests": 50}
     full = {"dimensions": (16, 32, 64, 110), "steps": 400, "seeds": 24}
     out_of_scope = {"scale": 10.0}
@@ -317,6 +251,7 @@ class XorSampleComplexity(kit.Claim[None]):
         yield kit.rival(
             "the kernel learns the products from the first sample on",
             "constant and coordinates carry no label",
+            id="free_start",
             kernel_samples=law.kernel_samples - d - 1,
         )
         yield kit.rival(
@@ -338,6 +273,7 @@ class XorSampleComplexity(kit.Claim[None]):
         yield kit.control(
             "regression on each network's tangent features at its start",
             "with the features of its start the same network is a kernel method",
+            id="frozen_features",
             errors=frozen,
         )
         yield kit.control(

@@ -80,44 +80,6 @@ class AdaptiveMinority(kit.Claim[Sets]):
         "calls every new example common": ("adaptive", "adaptive_error", "direction"),
         "descent errs on none": ("descent", "descent_error"),
     }
-    statement = (
-        r"x_i=(y_i,1,\dots,1,\text{own}_i),\ \lVert\text{own}_i\rVert_1=a\ (y_i=1),\ a+2k\ (y_i=-1):\qquad "
-        r"X\,\mathrm{sign}(X^\top y)=(1+k+a)\,y\ \Rightarrow\ w_t\propto\mathrm{sign}(X^\top y),\quad "
-        r"\langle w_t,x_{\text{new}}\rangle\propto y+k>0"
-    )
-    source = (
-        "Lectures of Srebro (“SGD generalizes better” than Adam) and of J. Lee in the notes [@vodrahalli2019]; the set "
-        "is that of [@wilson2017], with features of any size"
-    )
-    remarks = (
-        "The source speaks of deep networks, where this is an observation. Here it is a theorem about a set that was "
-        "built for it; on other sets Adam may generalize as well as descent, or better.",
-        "In the set of Wilson and others k = 2, and own features are ones: one of a common, five of a rare example. "
-        "All that counts is the ℓ1 norm, a and a + 2k: own features of random sizes and signs do as well.",
-        "sign(Xᵀy) has the largest ℓ∞ margin, since the mean margin is ⟨w, Xᵀy⟩/n; the least-norm solution has the "
-        "largest ℓ2 margin, since its multipliers have the signs of the labels. So nothing else is said of other "
-        "losses of margins, but how fast descent gets there: it runs on squares, where it ends.",
-        "The law needs ε = 0, full gradients and a start at zero. With ε above all gradients Adam is descent with "
-        "momentum. By one example a step it errs on no new example at the preset (both are controls): own features "
-        "are then seen seldom, constant ones at every step, and their gradients have both signs.",
-        "Adam's steps end before the margin is one. On squares the direction is unstable at the minimum, where the "
-        "sign of each gradient is that of rounding: RMSprop leaves it there, with constant and with falling steps, "
-        "and calls new examples common all the same.",
-        "Descent is right where the rare class has enough examples for the length of their own features: "
-        "4kPN + P + N > k|P − N|, with P and N the sums of 1/‖own‖² over both classes; N > (k − 1)/4k is enough.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "three adaptive rules on three losses, gradient descent and SGD",
-            seeds="20 of 20 hold; of settings 20",
-        ),
-        kit.Version(
-            2,
-            "labels that no rule was trained on as a changed world of the fit",
-            "that untrained weights miss all was written down and not measured",
-        ),
-    )
     tiny = {
         "n": 12,
         "shares": (0.25, 0.4),

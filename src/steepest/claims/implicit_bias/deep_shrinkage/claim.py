@@ -61,31 +61,6 @@ class DeepShrinkage(kit.Claim[Spectra]):
         "thresholds singular values": ("shrunk", "least", "ends"),
         "softly at two, with a jump from three layers on": ("shrunk", "threshold", "landing"),
     }
-    statement = (
-        r"\min_{W_1,\dots,W_L}\tfrac12\lVert Y-W_L\cdots W_1\rVert_F^2+\tfrac\lambda2\sum_i\lVert W_i\rVert_F^2"
-        r"=\sum_i\min_{z\ge0}\tfrac12(s_i-z)^2+\tfrac{\lambda L}2z^{2/L},\qquad "
-        r"s_c=\frac{L-1}{L-2}\,z_c,\quad z_c=\left(\lambda(L-2)\right)^{L/(2L-2)}"
-    )
-    source = (
-        "Lecture of J. Lee in the notes [@vodrahalli2019] (“increasing the depth … pushes you closer and closer to "
-        "low-rank (regularizers as |·|_{2/L})”)"
-    )
-    remarks = (
-        "The penalty on Z is ½λL times the 2/L-th power of the Schatten quasi-norm. Its minima are those of the "
-        "networks, since a stationary network with decay is balanced: all layers have the same singular values.",
-        "A minimum with z > 0 exists from s = z_t(2L − 2)/(L − 2) on, where z_t^{2−2/L} = λ(L − 2)/L. That is less "
-        "than s_c: between the two it is there, and not the best. Ends of all starts are zero or that minimum, in "
-        "every singular direction of the target; the best of a network's ends is compared with the least value.",
-        "Starts are leading parts of the target of every rank, with noise of 0.01 in each weight, and random ones, the "
-        "spectral norm of whose largest layer to the power L is a tenth to thrice that of the target. A lower end than "
-        "the formula's would refute it.",
-        "The threshold is found without the formula: for one singular value, Newton's method on the value at the end "
-        "of a descent, less ½s², from a target of 1.2 downwards.",
-        "Depth does not always mean lower rank: from two to three layers the threshold goes from λ to 2λ^{3/4}, which "
-        "is less from λ = 16 on. In units in which it is the same, depth shrinks less what is above it.",
-        "Inputs are white: with others shrinkage is not by the singular values of Y.",
-    )
-    history = (kit.Version(1, "spectra of six values, thresholds at three decays"),)
     tiny = {
         "spectrum": (0.4, 1.17, 2.3),
         "layers": (2, 3, 4),
@@ -304,6 +279,7 @@ class DeepShrinkage(kit.Claim[Spectra]):
         yield kit.rival(
             "small starts learn what exceeds the threshold at every depth",
             "small starts leave the saddle at zero",
+            id="always_learns",
             dies=0 * law.dies,
         )
 

@@ -86,98 +86,6 @@ class DepthQuasiNorm(kit.Claim[Setting]):
         "end at local minima of ℓ_{2/L} on the exponential loss": ("kkt", "minimum"),
         "at ℓ1 on the squared loss": "l1_distance",
     }
-    statement = (
-        r"\beta=\theta_+^L-\theta_-^L:\quad\text{exponential loss: }\frac{\beta}{\lVert\beta\rVert}\to\text{a local "
-        r"minimum of}\ \lVert\beta\rVert_{2/L}\ \text{s.t.}\ y_i\langle\beta,x_i\rangle\ge1;\qquad"
-        r"\text{squared loss, }\theta_\pm(0)=\alpha:\ \beta(\infty)\to\arg\min_{X\beta=y}\lVert\beta\rVert_1"
-        r"\ (\alpha\to0)"
-    )
-    source = (
-        "The talk [@vidal2024]; talks of J. Lee and of Gunasekar in the notes [@vodrahalli2019]; [@woodworth2020]; "
-        "[@gunasekar2018b]; [@moroshko2020]; [@lyu2020]"
-    )
-    corrections = (
-        "The talk says that from a small start depth L regularizes by a norm of order 2/L. It is so for margins on "
-        "losses with an exponential tail; on the squared loss every depth L ≥ 2 tends to the ℓ1 interpolant as the "
-        "start shrinks.",
-    )
-    remarks = (
-        "The exponent 2/L − 1 of |Σ q y x| in |β| on the support is an identity, and no part of the statement: β = θ^L "
-        "gives θ̇_i/θ_i ∝ θ_i^(L−2) g_i, which is one number for all i once the direction rests, on any loss. A power's "
-        "tail, 1/(1 + u), passes it. What it does not pass is complementarity: its multipliers stay on examples off "
-        "the margin.",
-        "The KKT residual of a set is the larger of the sine between θ and its gradient at |θ| = |β|^(1/L), and of "
-        "Σ q (u/min u − 1), the weight off the margin. It says nothing of weights that vanish. Those have no condition "
-        "for L ≥ 3; at two layers the pull on them must be no larger than on the support, which is part of `minimum`, "
-        "as the ℓ1 margin is the only minimum there.",
-        "Two layers settle like 1/log log(1/R): weights are 2α² sinh of a sum of pulls (α the start), so that pulls "
-        "of two weights of the support differ by the logarithm of their ratio over log(|β|/α²). The ℓ1 margin falls "
-        "short by log d over the same at most, 0.09 here. Smaller starts, of 1e-6 and 1e-12, were farther "
-        "from it after a fall of 10⁵.",
-        "The theorem (Lyu and Li) promises stationary points; that they are local minima is what is seen. For L ≥ 3 "
-        "there are many, and theory does not say which is reached. Minima of neighbouring orders are nearly the same "
-        "vertices.",
-        "Each interpolant with at most n nonzero entries is a local minimum of ℓ_{2/L} for L ≥ 3, so that conditions "
-        "of stationarity say nothing on the squared loss: the rival's prediction is the global minimum, by enumeration "
-        "of all vertices.",
-        "Regression problems are drawn until theories differ, which keeps about one in thirty. They are strictly "
-        "complementary: dual coefficients off the support are below --slack, and weights on it are above a tenth of "
-        "the largest, as the speed of approach depends on both. Separable sets are as they are drawn.",
-        "With a start of another shape, αθ₀, depths L ≥ 3 tend to the ℓ1 norm with weights θ₀^{2 − L}; only two layers "
-        "forget the shape.",
-    )
-    history = (
-        kit.Version(1, "distances from ℓ1, and KKT residuals at 3 and 4 layers"),
-        kit.Version(
-            2,
-            "exponents of stationarity, sets without a filter",
-            "nothing depended on 2/L beyond ℓ1",
-        ),
-        kit.Version(
-            3, "margins by an implicit method", "an explicit one left noise in multipliers"
-        ),
-        kit.Version(
-            4,
-            "exponents of α against exact programs",
-            "one program was 2 from the limit's exponent",
-        ),
-        kit.Version(
-            5, "two layers until log R has fallen by 200 000", "one of five seeds undecided"
-        ),
-        kit.Version(
-            6,
-            "means of log distances",
-            "one problem of 40 was not within 0.01 of ℓ1",
-            seeds="of 20 19 hold, 1 is inconclusive",
-        ),
-        kit.Version(
-            7,
-            "complementarity with stationarity, shares of sets near a minimum, a loss with a power's tail as a "
-            "control; log R falls by 10⁵ and sets are not filtered; exponents in α are gone",
-            "exponents of stationarity hold on any loss; means of logarithms held with 4 of 16 sets far from every "
-            "minimum, which a longer fall brings there; limits, margins, horizons and 48 sets were set on drafts at "
-            "seed 0, of which one had the dual inequality too and was undecided, and one pooled slopes over sets",
-            seeds="of 20 16 hold, 3 are inconclusive, 1 fails",
-        ),
-        kit.Version(
-            8,
-            "flow and program agree to 1e-4",
-            "one set of the 320 at fresh seeds amplified the integrator's errors, 1e-6 a step, to 1.7e-5, above 1e-5",
-            seeds="14 of 20 hold, 6 are inconclusive; of settings 16 hold, 3 are inconclusive, 1 is out of range",
-        ),
-        kit.Version(
-            9,
-            "80 sets for 48, 24 regression problems for 16",
-            "a few sets in a hundred still wait at a saddle, and intervals of their share were too wide",
-            seeds="16 of 20 hold, 4 are inconclusive; of settings 15 hold, 2 are inconclusive, 3 are out of range",
-        ),
-        kit.Version(
-            10,
-            "the median exponent of each 16 sets, in place of the mean of all",
-            "one set that still waits at a saddle moved the mean exponent of eighty by a tenth (seed 9013)",
-        ),
-    )
-    shared = {"claim.DepthQuasiNorm.alphas": "scales of the start, from fields; they name places"}
     tiny = {
         "n": 2,
         "dimension": 5,
@@ -338,7 +246,10 @@ class DepthQuasiNorm(kit.Claim[Setting]):
             beta=(law.beta.dims, interpolants(problems, DEPTHS, self.alphas, 0.5)),
         )
         yield kit.rival(
-            "ℓ_{2/(L + 1)}", "the inputs could count as a layer", order=2 / (law.depth + 1)
+            "ℓ_{2/(L + 1)}",
+            "the inputs could count as a layer",
+            id="next_depth",
+            order=2 / (law.depth + 1),
         )
         yield kit.rival(
             "ℓ_{1/2} at three layers, ℓ_{2/3} at four",

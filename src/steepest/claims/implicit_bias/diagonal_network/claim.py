@@ -47,61 +47,6 @@ class DiagonalNetwork(kit.Claim[Setting]):
         "ℓ1 when small": "sparse_norm",
         "weighted ℓ2 when large": "weighted",
     }
-    statement = (
-        r"\beta_{\alpha}(\infty)=\arg\min_{X\beta=y}\sum_i \alpha^2\theta_{0,i}^2\,"
-        r"q\!\left(\frac{\beta_i}{\alpha^2\theta_{0,i}^2}\right),"
-        r"\quad q(z)=2-\sqrt{4+z^2}+z\,\mathrm{arcsinh}\frac{z}{2}"
-    )
-    source = "Lecture of 9 November in [@hanin2022]; [@woodworth2020]"
-    corrections = (
-        "The notes say that Q tends to the ℓ1 norm as α → 0; it is Q/log(1/α²) that does.",
-        "In lemma 3 the function f, which is inverted to find Q, lacks its factor 2: it is f(u) = 2α²θ₀² sinh(u), as a "
-        "few lines above. The printed one would give the scale α²θ₀²/2, which is a rival.",
-        "The constraint is Xβ = y, not Xᵀβ = y (algebra, not tested here).",
-    )
-    remarks = (
-        "The approach to the ℓ1 solution is slow: the distance falls like α^{2(1 − |z|)}, with z the largest dual "
-        "coefficient off the support, and |z| is near 1 in some problems. What must arrive is therefore the norm: its "
-        "excess is at most a difference of entropies over log(1/α²), some hundredths at α = 10⁻⁸, and much smaller "
-        "where the support is found.",
-        "The ℓ2 end has the weights 1/θ₀², the ℓ1 end has none. That it has the weights 1/θ₀ is a rival.",
-        "While every |β_i| ≫ α²θ₀² the program is least for log(1/α²) ‖β‖₁ and an entropy, so that ‖β‖₁ can only grow "
-        "with α. The distance to the ℓ1 solution mostly grows too, and need not.",
-        "The flow is followed by an implicit solver on a logarithmic clock until the risk is 10⁻¹⁶, with an absolute "
-        "tolerance that shrinks with α.",
-    )
-    history = (
-        kit.Version(1, "from α = 10⁻³ on; the trend of the distance to the ℓ1 solution"),
-        kit.Version(
-            2,
-            "from α = 10⁻⁸ on, with the ℓ1 norm there; the mean growth of the log distance",
-            "at 10⁻³ the ℓ1 end is a trend only",
-            seeds="1 of 5 undecided",
-        ),
-        kit.Version(
-            3,
-            "the growth is positive in every problem",
-            "its size varies widely with |z|",
-            seeds="20 of 20 hold",
-        ),
-        kit.Version(
-            4,
-            "the room of the ℓ1 norm is worked out; every scale in one check; ends of another start as a changed "
-            "world",
-            "1/log(1 + α⁻²) for all was too little in thirty dimensions, with starts of shapes that spread by 0.7",
-            seeds="20 of 20 hold; of settings 18 of 20, two fail",
-        ),
-        kit.Version(
-            5,
-            "the norm grows with α, which is proved, in place of the distance",
-            "at two of twenty settings the distance to the ℓ1 solution was larger at 10⁻⁸ or 10⁻⁴ than at 10⁻²",
-        ),
-    )
-    not_told = {
-        "room.larger": "it only bounds the norm",
-        "room.smaller": "it only bounds the norm",
-        "sparse.unknown.reversed": "at the least α it is the norm that is compared",
-    }
     tiny = {"alphas": (1e-2, 0.1, 1.0, 1e1, 1e2), "n": 3, "dimension": 6, "seeds": 3}
     full = {"n": 20, "dimension": 40, "nonzero": 3, "seeds": 10}
     out_of_scope = {"n": 30}

@@ -89,80 +89,6 @@ class EarlyAlignment(kit.Claim[Setting]):
         "first turn to the sums of their classes": ("cosine", "turning", "lengths"),
         "then grow": ("growing", "delay"),
     }
-    statement = (
-        r"\frac{w_j}{\lVert w_j\rVert}\to\frac{x_\pm}{\lVert x_\pm\rVert},\quad x_\pm=\sum_{y_i=\pm1}x_i,"
-        r"\qquad t\le\frac{1}{2C}\log\frac1\varepsilon,\quad C=\frac{\max\lVert x_\pm\rVert}{n}"
-    )
-    source = "The talk [@vidal2024]; [@min2024a]"
-    corrections = (
-        "The window is stated with the constant n max‖x_i‖ for the summed loss; the best constant for the mean loss is "
-        "C = max‖x_±‖/n, reached by aligned neurons, and norms² grow at most like exp(2Ct).",
-        "The time after which neurons see their whole class is bounded by a multiple of (log n)/μ in the talk and of "
-        "(log n)/√μ in the paper. On two examples neither is the law: there it is log(1/μ), by a closed form.",
-        "The talk calls alignment a proof of neural collapse. It is one of directions: the features of a class become "
-        "parallel, and those of two classes orthogonal. Their lengths go like ⟨x_±, x_i⟩ and stay as unequal as these "
-        "are, so that the variation within classes does not vanish.",
-        "With biases it is said to be the same, in homogeneous coordinates. A constant coordinate c adds c² to the "
-        "product of any two examples, so that classes of unit length with c = 1 are never orthogonally separable. "
-        "Neurons do turn to the class sum (x_±, n_± c), as long as it sees no example of the other class: for ⟨x_±, "
-        "x_j⟩ ≤ −n_± c², below c = 0.63 to 0.74 at the seeds looked at. With a larger c what it would see pulls it "
-        "away.",
-    )
-    remarks = (
-        "While neurons turn they grow already, at the rate of their turn: norms are then still of order √ε. That their "
-        "growth is seen, and the loss falls, comes at twice the window's end.",
-        "With two homogeneous layers the risk falls like 1/(t log t): the local exponent −1 − 1/log t is predicted, "
-        "and the 1/t of the sources is refuted at these times.",
-        "Alignment is of the window only: by log t = 20 the least cosine has fallen to 0.91 to 0.95 at the seeds "
-        "looked at, as the network turns to its margin.",
-        "On two unit examples of one class, repeated to n in all, a neuron that sees only x₁ has tan(θ/2) ∝ exp(−pt), "
-        "with θ its angle to x₁ and p the share of x₁ in the n. It meets x₂ at tan θ = μ/|b|, where b sin θ is its "
-        "component along what x₂ has beside x₁. No set takes longer than log(2/μ): see alignment-time.",
-        "With a constant coordinate examples have length one, so that c is in units of theirs. A neuron that sees its "
-        "class climbs a concave function, linear less what the other class takes, which has one maximum: x_± − Σ α_j "
-        "x_j with the least norm. At c = 1 it stands at the border of several of the other class, and descent steps to "
-        "and fro across it, by about 0.01. Some neurons die, at c = 1.5 about a third. Neurons are read when their "
-        "norms² are √ε of those of scale one, later than the window's end, as a few start late.",
-        "A neuron that is inactive on all examples has no gradient and never moves; one that starts active only on the "
-        "other class may die. Neurons that start active on their own class all live, and their rates are judged.",
-    )
-    history = (
-        kit.Version(1, "a cosine of 0.99 and the exponent −1 ± 0.1"),
-        kit.Version(2, "a cosine of 1 − 10⁻⁴, and norms² below ε‖w₀‖² in the window"),
-        kit.Version(
-            3,
-            "sets of two examples, over a range of μ; in the window a risk that the bound on norms allows",
-            "1 − 10⁻⁵ was asked of that risk",
-            seeds="20 of 20 hold",
-        ),
-        kit.Version(
-            4,
-            "the rates at which the neurons of each class turn and grow, and the delay at each scale, with later times "
-            "and other scales as changed worlds; a cosine of 1 − 10⁻³; 400 readings, even in time until losses fall; "
-            "no risk in the window, which follows from the norms there",
-            "of the growth only a bound was judged, and the delay by readings 12 % apart; how near one the cosine of a "
-            "weaker class is depends on both classes; a mean over μ hid what 160 readings do at short times",
-            seeds="19 of 20 hold, 1 fails; of settings 14 hold, 6 fail",
-        ),
-        kit.Version(
-            5,
-            "lengths of the features of each example at the window's end; the integrator errs in units of the start",
-            "the source calls alignment a proof of neural collapse, and that had no check; starts of 1e-9 were "
-            "followed to 1e-3 only",
-            seeds="20 of 20 hold; of settings 20",
-        ),
-        kit.Version(
-            6,
-            "where neurons turn with a constant as a further coordinate, at constants up to 1.5",
-            "the source says that biases change nothing in homogeneous coordinates, and no check had biases; its "
-            "margin was set after drafts at seeds 1101 to 1110 and eight settings: cosines were within 2e-4 of one",
-        ),
-    )
-    shared = {
-        "experiment.one_sided": "it says which neurons of the start see one example, and computes no time",
-        "claim.EarlyAlignment.copies": "it says which example stands where, a given of both",
-        "experiment.mean_of": "a mean over neurons, of times that both sides come to by themselves",
-    }
     tiny = {
         "scales": (1e-5, 1e-4),
         "least_mu": 0.03,
@@ -387,79 +313,75 @@ class EarlyAlignment(kit.Claim[Setting]):
             label="risk against time in the end",
         )
 
-    def judge_window(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge_window(self, law, seen):
         """Compare how neurons turn, grow and live in the window, and when the loss falls after it."""
-        return [
-            kit.agrees(
-                "cosine",
-                seen.unaligned,
-                # tan(angle/2) has shrunk by √ε = 1e-4 in the stronger class, by ε^(C₋/2C) in the weaker one; cosines
-                # are quadratic in it
-                1e-3,
-                label="1 − cosine of living neurons at the window's end",
-            ),
-            kit.agrees(
-                "with_bias",
-                seen.wider_unaligned,
-                # steps of 0.02 to and fro across the border of an example leave 2e-4
-                1e-3,
-                label="1 − cosine of living neurons with biases when norms² are ε^½",
-            ),
-            kit.follows(
-                "turning",
-                law.turning,
-                seen.turning,
-                0.02,  # neurons that do not see all of their class yet turn more slowly, by 0.001 in the mean
-                each=True,
-                label="rate at which log tan(θ/2) falls in the window",
-            ),
-            kit.follows(
-                "growing",
-                law.growing,
-                seen.growing,
-                0.02,
-                each=True,
-                label="rate at which log ‖w‖² rises in the window",
-            ),
-            kit.follows(
-                "delay",
-                law.delay,
-                seen.delay,
-                0.05,
-                label=f"time of the fall after that at ε = {self.scales[-1]:g}",
-            ),
-            *self.judge_end(law, seen),
-        ]
+        yield kit.agrees(
+            "cosine",
+            seen.unaligned,
+            # tan(angle/2) has shrunk by √ε = 1e-4 in the stronger class, by ε^(C₋/2C) in the weaker one; cosines
+            # are quadratic in it
+            1e-3,
+            label="1 − cosine of living neurons at the window's end",
+        )
+        yield kit.agrees(
+            "with_bias",
+            seen.wider_unaligned,
+            # steps of 0.02 to and fro across the border of an example leave 2e-4
+            1e-3,
+            label="1 − cosine of living neurons with biases when norms² are ε^½",
+        )
+        yield kit.follows(
+            "turning",
+            law.turning,
+            seen.turning,
+            0.02,  # neurons that do not see all of their class yet turn more slowly, by 0.001 in the mean
+            each=True,
+            label="rate at which log tan(θ/2) falls in the window",
+        )
+        yield kit.follows(
+            "growing",
+            law.growing,
+            seen.growing,
+            0.02,
+            each=True,
+            label="rate at which log ‖w‖² rises in the window",
+        )
+        yield kit.follows(
+            "delay",
+            law.delay,
+            seen.delay,
+            0.05,
+            label=f"time of the fall after that at ε = {self.scales[-1]:g}",
+        )
+        yield from self.judge_end(law, seen)
 
-    def judge_end(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge_end(self, law, seen):
         """Compare features, neurons that live and norms at the window's end."""
-        return [
-            kit.follows(
-                "lengths",
-                law.length,
-                seen.length,
-                # angles of 0.03, which a cosine of 1 − 1e-3 leaves to the weaker class, take up to this
-                0.02,
-                each=True,
-                absolute=True,
-                label="length of an example's features over the mean of its class, at the window's end",
-            ),
-            kit.follows(
-                "alive",
-                law.alive,
-                seen.living,
-                0.0,
-                each=True,
-                label="share of the neurons that start on their class and live",
-            ),
-            kit.at_most(
-                "growth",
-                1.0,
-                seen.grown,
-                each=True,
-                label="‖w‖² at the window's end over ε‖w₀‖², largest of the neurons",
-            ),
-        ]
+        yield kit.follows(
+            "lengths",
+            law.length,
+            seen.length,
+            # angles of 0.03, which a cosine of 1 − 1e-3 leaves to the weaker class, take up to this
+            0.02,
+            each=True,
+            absolute=True,
+            label="length of an example's features over the mean of its class, at the window's end",
+        )
+        yield kit.follows(
+            "alive",
+            law.alive,
+            seen.living,
+            0.0,
+            each=True,
+            label="share of the neurons that start on their class and live",
+        )
+        yield kit.at_most(
+            "growth",
+            1.0,
+            seen.grown,
+            each=True,
+            label="‖w‖² at the window's end over ε‖w₀‖², largest of the neurons",
+        )
 
     def rivals(self, setting, law):
         yield from rivals_of_window(setting, law)
@@ -480,11 +402,13 @@ class EarlyAlignment(kit.Claim[Setting]):
         yield kit.control(
             "the losses of each start for those of the next larger one",
             "the smaller the start, the later the fall",
+            id="other_scales",
             log_risk=(seen.log_risk.dims, np.roll(seen.log_risk.values, -1, 1)),
         )
         yield kit.control(
             "the neurons of each constant for those of the next larger one",
             "the larger the constant, the more products are positive",
+            id="other_constants",
             wider=(seen.wider.dims, np.roll(seen.wider.values, -1, 1)),
             wider_alive=(seen.wider_alive.dims, np.roll(seen.wider_alive.values, -1, 1)),
         )

@@ -111,11 +111,13 @@ def other_waits(law: xarray.Dataset) -> list[kit.Rival]:
         kit.rival(
             "neurons see both after a time ∝ 1/√μ",
             "the bound of the paper",
+            id="selection_root",
             wait=law.wait * power(0.5),
         ),
         kit.rival(
             "neurons see both after a time ∝ 1/μ",
             "the bound of the talk",
+            id="selection_inverse",
             wait=law.wait * power(1.0),
         ),
         kit.rival(
@@ -175,6 +177,7 @@ def other_bordered(setting: Setting, constants: Sequence[float]) -> list[kit.Riv
         kit.rival(
             "x_+ − x_−",
             "all examples that a neuron could see pull at it",
+            id="whole_pull",
             wider_target=(dims, bordered_targets(setting, constants, (1.0 - 1e-9, 1.0))),
         ),
     ]

@@ -79,64 +79,6 @@ class FunctionSpaceNorm(kit.Claim[Setting]):
         ),
         "training finds the least": ("objective", "values"),
     }
-    statement = (
-        r"\min_{f_\theta=f}\tfrac12\sum_j(w_j^2+v_j^2)"
-        r"=\max\Bigl(\int|f''|\,dx,\ |f'(-\infty)+f'(+\infty)|\Bigr),"
-        r"\qquad f_\theta(x)=\sum_j v_j[w_jx+b_j]_++c"
-    )
-    source = "Gunasekar's lecture in the notes [@vodrahalli2019]; [@savarese2019], theorem 3.1"
-    corrections = (
-        "The notes say that the ℓ2 norm of the weights becomes the total variation; it is the total variation of the "
-        "derivative f', or the slopes at infinity |f'(−∞) + f'(+∞)| where these are larger.",
-    )
-    remarks = (
-        "The cost of a function and the convex program for the best one are theory of the minimum. Descent on the "
-        "weights is not convex, and no theorem used here says that it arrives; that it does is what is observed.",
-        "The program is solved at each λ, so that nothing is extrapolated to λ → 0.",
-        "Given only values at points, the least cost is max(V, (V + |δ₁ + δ_{n−1}|)/2), V the total change of the "
-        "chords' slopes δ: a line through the points costs its slope once, though as a function on all of R twice, "
-        "because the function may bend outside of the data.",
-        "At width 100 descent stops in local minima, a few percent above the least objective in some of the problems; "
-        "at width 300 it comes within half a percent, but of one problem in fifty: there networks of width 300 and 500 "
-        "had up to twice the least objective at λ = 10⁻³. At width 600 the better of two starts counts. At λ = 3·10⁻³ "
-        "two problems of eighty were stuck all the same, at 1.01 and 1.08 times the least objective; of one, five "
-        "starts of six. So the law is said from λ = 8·10⁻³ on.",
-        f"Costs are asked to 5 % of themselves and {FLOOR:g}, as the least is near zero where weights pay for nothing "
-        "but a constant, and the objective hardly rises where cost and fit are exchanged.",
-        "Functions of least cost are not unique, so that costs and fits are compared, not functions between points.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "costs, objectives and fits at each λ; width 300 for 100, a smaller step and less noise of the ramp, until "
-            "its second term is the larger one",
-            "at width 100 descent stopped in local minima",
-            seeds="17 of 20 hold, 3 undecided",
-        ),
-        kit.Version(
-            2,
-            "laws over families and λ; every problem's objective and fit, of the better of two starts; width 600 for "
-            "300, 12000 steps for 30000, no λ = 10⁻³; the other family's targets as a changed world",
-            "four problems did not tell means over them at three of twenty seeds, and a mean hides one that is stuck",
-            seeds="17 of 20 hold, 3 fail",
-        ),
-        kit.Version(
-            3,
-            f"λ = 10⁻² and 3·10⁻² for 3·10⁻³ and 10⁻²; costs to 2 % of themselves and {FLOOR:g}",
-            "at 3·10⁻³ two problems were stuck, and one least cost was 0.02",
-            seeds="18 of 20 hold, 2 fail; of settings 18, 2 fail",
-        ),
-        kit.Version(
-            4,
-            f"least costs to 5 % for 2 %; {FLOOR:g} is added to the cost of the function found as well",
-            "an objective of 1.000001 times the least left 3 % to the cost; and where a constant fits best both costs "
-            "of the second are near zero, and their ratio is none of the law's",
-        ),
-    )
-    shared = {
-        "steepest.programs._functions.relu_cost": "theory prices the program's function with it, the experiment what "
-        "was found; both are compared with ½‖weights‖², which needs no such formula"
-    }
     tiny = {"penalties": (1e-2, 3e-2), "n": 4, "width": 20, "steps": 500, "seeds": 3}
     full = {"n": 10, "noise": 0.005, "width": 1000, "steps": 60_000, "seeds": 8}
     out_of_scope = {"width": 2}

@@ -112,84 +112,6 @@ class HomogeneousKkt(kit.Claim[Setting]):
         ),
         "for ReLU in Clarke's sense": "kkt_distance",
     }
-    statement = (
-        r"\frac{d}{dt}\frac{\log(1/\sum_i e^{-u_i(\theta)})}{\lVert\theta\rVert^L}\ge0,\qquad"
-        r"\frac{\theta}{\lVert\theta\rVert}\to\ \text{directions of KKT points of}\ \min\tfrac12\lVert\theta\rVert^2"
-        r"\ \text{s.t.}\ u_i(\theta)=y_if(x_i;\theta)\ge1,\qquad"
-        r"\int\Bigl(\frac1{\cos^2\angle(\theta,\dot\theta)}-1\Bigr)\,d\log\lVert\theta\rVert\le"
-        r"\frac1L\,\Delta\log\frac{\log(1/\sum_i e^{-u_i})}{\lVert\theta\rVert^L}"
-    )
-    source = (
-        "Talks of J. Lee and of Gunasekar in the notes [@vodrahalli2019]; [@lyu2020]; [@ji2020b]"
-    )
-    remarks = (
-        "The flow is followed in small steps, each of which lowers log R by --step to first order: an adaptive "
-        "integrator gets stuck where the flow slides along the kink of a ReLU.",
-        "There the gradient jumps, and the conditions hold for combinations of its two sides only (Clarke's "
-        "subdifferential). Residuals made of one side spring up by a half and more and down again. So every kink has "
-        "a multiplier of its own, between 0 and that of its example. A neuron is at the kink of an image if two steps "
-        "of the descent reach it. One-sided gradients, and multipliers for as many other pairs of neurons and images, "
-        "are changed worlds.",
-        "The distance is held against the margin gained in the same time, at the end and before: that bound, of Lyu "
-        "and Li, has no constant of ours and no horizon. ReLU takes a quarter to a half of it, relu² two thirds. As "
-        "the margin is bounded and ‖θ‖ is not, the distance tends to zero in the mean.",
-        "From smaller starts distances take less than half of the bound, as a part of the gain is that log(1/Σexp(−u)) "
-        "comes to the least u; these data cannot fix its constant there.",
-        "The start's part beside the limit stays as large while ‖θ‖ grows like (log 1/R)^(1/L): our argument for the "
-        "exponent −1/L of relu²'s distance. From larger starts the limit comes later, and the exponents are out of "
-        "range. ReLU's distance falls with no rate that we could predict, as neurons still meet and leave kinks: its "
-        "exponent is −0.3 to −0.5 here, and not judged.",
-        "The largest drop below the running maximum is taken at every step. The theorem is about the flow: a step that "
-        "crosses a kink goes wrong for a part of its length, so that ReLU's drop is allowed a hundredth of --step. "
-        "Longer steps lose: 1 % with a step of 0.2, a tenth and more with 0.4, where they jump between examples, "
-        "and ReLU's drop shrinks at least in proportion below 0.05. The plain margin has no theorem; in steps of 0.05 "
-        "it drops by about a hundredth, in smaller ones by less.",
-        "That margins over ‖θ‖ to the power L do not fall refutes larger powers only; that L is not smaller is told by "
-        "the growth of ‖θ‖.",
-        "A KKT point of this problem need not be its solution, and nothing here says that these points are.",
-        "Multipliers are the best ones, by non-negative least squares; the loss is not used. Theory bounds the weight "
-        "off the margin by n/(e log(1/R)), of which relu² takes a tenth; ReLU's best multipliers may lie above it, as "
-        "the bound is for the loss's own.",
-    )
-    history = (
-        kit.Version(
-            1, "residuals below 0.05 at the end, with gradients of one side, up to log(1/R) = 1000"
-        ),
-        kit.Version(
-            2,
-            "relu² alone, near misses of its exponents, and controls; exponents to 0.1 and 0.15",
-            "ReLU's residuals of one side spring up where weights slide along a kink",
-        ),
-        kit.Version(
-            3,
-            "a multiplier for every kink, with which ReLU is judged again; horizon 3000 for 1000",
-            "no residual of ReLU was judged",
-        ),
-        kit.Version(
-            4,
-            "8 starts for 5, 15 moments for 10",
-            seeds="15 of 20 hold, 4 undecided by a limit of relu²'s distance, 1 fails as ReLU's rose by a quarter",
-        ),
-        kit.Version(
-            5,
-            "no limit of relu²'s distance at the end, nor of how much ReLU's may rise",
-            "neither is the theorem's",
-            seeds="18 of 20 hold, 2 undecided",
-        ),
-        kit.Version(
-            6,
-            "distances of both activations against the margin gained meanwhile, in three windows, and the growth of "
-            "‖θ‖; horizon 2000 for 3000; one-sided gradients and long steps as changed worlds of all of it",
-            "0.05 is no limit of the theorem's: from larger starts ReLU's residual falls below it later, and failed",
-            seeds="19 of 20 hold, 1 fails; of settings 18 hold, 2 fail",
-        ),
-        kit.Version(
-            7,
-            "that all networks fit by the first moment is a condition of the run; exponents of the weight to 0.3",
-            "where one start lingered residuals had no numbers, and all checks failed; at one seed images just off "
-            "the margin kept the exponent of the weight at −0.71",
-        ),
-    )
     tiny = {"width": 8, "each": 6, "horizon": 50.0, "scale": 0.07, "seeds": 3}
     full = {"width": 32, "seeds": 12, "horizon": 10_000.0}
     out_of_scope = {"offset": 1.0}
@@ -504,6 +426,7 @@ class HomogeneousKkt(kit.Claim[Setting]):
         yield kit.rival(
             "distances are paid for by 1/L² of the margin's gain",
             "the degree stands in the velocity and in the margin",
+            id="degree_twice",
             gained=1 / DEGREE,
         )
         yield kit.rival(
@@ -530,6 +453,7 @@ class HomogeneousKkt(kit.Claim[Setting]):
         yield kit.control(
             "the networks at the first reading that is compared",
             "they fit, and that is all: their direction has not come to the limit",
+            id="early",
             stationarity=seen.stationarity.isel(moment=0, drop=True),
             complementarity=seen.complementarity.isel(moment=0, drop=True),
             size=seen.size.isel(reading=MOMENTS[0], drop=True),

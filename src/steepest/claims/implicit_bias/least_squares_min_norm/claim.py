@@ -59,47 +59,6 @@ class LeastSquaresMinNorm(kit.Claim[Setting]):
             "sgd_distance",
         )
     }
-    statement = (
-        r"\lim_{t\to\infty} w_t=\arg\min_{Xw=y} D_\psi(w,w_0),\qquad"
-        r"\nabla\psi(w_{t+1})=\nabla\psi(w_t)-\eta_t\nabla R(w_t)"
-    )
-    source = "Lectures of Srebro and of Gunasekar in the notes [@vodrahalli2019]; [@gunasekar2018a]"
-    corrections = (
-        "The notes say that mirror descent ends at the argmin of its potential; that is so only from the potential's "
-        "least point, and from any other start it is the Bregman-nearest interpolant.",
-        "The notes tie exponentiated gradient to a small ℓ1 norm in one lecture and to maximum entropy in another: on "
-        "the simplex the ℓ1 norm is constant and it is entropy; ℓ1 is the limit of small starts without normalization.",
-    )
-    remarks = (
-        "The law needs the dual weights to move in the row space of X, nothing else; so each descent runs at two step "
-        "sizes and both must end at the same program's solution.",
-        "The source says SGD: every gradient of one example is in the row space too, and where all examples are fitted "
-        "all of these gradients vanish, so that a constant step converges. One example is drawn uniformly a step, of "
-        "size 1/max‖x_i‖² and shorter. Steps in single coordinates are its control: they fit as well, and leave the "
-        "row space.",
-        "Steepest descent in ℓ1 (coordinates) and ℓ∞ (signs) converges too, at steps below one over its smoothness in "
-        "that norm. What is checked for it is that its limits at the two steps differ by much more than the margin, "
-        "by the logarithm of their distance, which spreads by factors over problems.",
-        "The largest step is one over a bound on the smoothness relative to ψ: λ_max for ℓ2, λ_max/(p − 1) for the "
-        "p-norm, max|A_ij| on the simplex, and λ_max √(B² + 4s²) for the hypentropy, where B = ‖w₀‖ + ‖X⁺y‖.",
-    )
-    history = (
-        kit.Version(1, "four mirror descents at two step sizes"),
-        kit.Version(2, "stochastic descent by single examples", "the source says SGD"),
-        kit.Version(
-            3,
-            "the logarithm of the distance between two limits of steepest descent",
-            "distances spread by factors over problems, and one of five fresh seeds was undecided about their mean",
-        ),
-        kit.Version(
-            4,
-            "one law over potentials; mirror descents under one another's potential as a changed world",
-            "each potential was judged by itself, and three of them had no changed world",
-        ),
-    )
-    shared = {
-        "steepest.programs._potentials.Potential.check": "it says whether a start lies in the potential's domain"
-    }
     tiny = {"n": 2, "dimension": 5, "steps": 5000, "seeds": 3}
     full = {"n": 20, "dimension": 40, "seeds": 20, "steps": 200_000}
     out_of_scope = {"n": 25}
@@ -284,6 +243,7 @@ class LeastSquaresMinNorm(kit.Claim[Setting]):
         yield kit.control(
             "gradient descent and the p-norm's mirror descent in place of steepest descent",
             "their limit does not depend on the step",
+            id="mirror_descents",
             steepest=(seen.steepest.dims, lawful),
         )
 

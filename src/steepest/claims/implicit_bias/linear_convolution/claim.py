@@ -62,62 +62,6 @@ class LinearConvolution(kit.Claim[Setting]):
         "end at stationary points of ℓ_{2/L} of the spectrum": "kkt",
         "two layers at its ℓ1 margin": "margin",
     }
-    statement = (
-        r"\beta=w_1\star\dots\star w_L:\quad\frac{\beta(t)}{\lVert\beta(t)\rVert}\to"
-        r"\text{the direction of a stationary point of}\ \min_\beta\lVert\hat\beta\rVert_{2/L}"
-        r"\ \text{s.t.}\ y_i\langle\beta,x_i\rangle\ge1;\quad "
-        r"L=2:\ \frac{\min_iy_i\langle\beta,x_i\rangle}{\lVert\hat\beta\rVert_1}\to\max"
-    )
-    source = "Gunasekar's talk in the notes [@vodrahalli2019]; [@gunasekar2018b]; [@lyu2020]"
-    corrections = (
-        "The talk says that for more layers the limit is a stationary point: for L ≥ 3 the problem is not convex, and "
-        "a direction can be judged by its optimality conditions only, not against the program's solution.",
-    )
-    remarks = (
-        "The KKT residual of a set is the larger of the sine between filters of equal moduli |β̂|^(1/L) and the "
-        "margin's gradient there, and of Σ q (u/min u − 1), the weight off the margin. It says nothing of frequencies "
-        "that vanish. Those have no condition for L ≥ 3; at two layers the pull on them must be no larger than on the "
-        "support, and the margin says so.",
-        "The exponent 2/L − 1 of |F(Σ q y x)| in |β̂| on the support, with F the Fourier transform and q the weights of "
-        "the examples in the gradient, is an identity once the direction rests, on any loss: ŵ_l grow in proportion. "
-        "It tells norms of neighbouring orders apart where residuals hardly do, and a loss with a power's tail passes "
-        "it. Where one frequency is left all norms agree.",
-        "The second of two filters starts at zero and the first with a flat spectrum: β = 0, no frequency is ahead, "
-        "and the conserved differences |ŵ₁|² − |ŵ₂|² are equal. From Gaussian filters a real frequency (0 or d/2) "
-        "whose two factors are nearly balanced cannot change its sign for long, and some sets stay far from the limit.",
-        "Three layers wait at saddles, where a frequency that will vanish is still large. In drafts with six examples "
-        "of margin 0.5 four of 24 sets were late after a fall of 10⁴, and one after 10⁵.",
-        "That three layers have the larger margin in the 2/3-norm is not so for all sets; no theorem says it.",
-    )
-    history = (
-        kit.Version(1, "cosines with the program and KKT residuals, on sets with slack"),
-        kit.Version(2, "an implicit method", "an explicit one takes a hundred times the steps"),
-        kit.Version(
-            3,
-            "exponents of stationarity; ten sets without the filter",
-            "nothing depended on 2/L beyond two layers",
-            seeds="20 of 20 hold",
-        ),
-        kit.Version(
-            4,
-            "complementarity with stationarity, shares of sets without a filter, a loss with a power's tail as a "
-            "control; log R of three layers falls by 10⁵",
-            "exponents of stationarity hold on any loss, and filtered sets say little of others; limits and horizons "
-            "were set on drafts with other seeds",
-            seeds="of 20 16 hold, 4 are inconclusive",
-        ),
-        kit.Version(
-            5,
-            "ten examples of margin 0.2 in place of six of 0.5",
-            "a third of the sets ended at one frequency, where all norms agree: ℓ1 at three layers was not rejected",
-        ),
-    )
-    not_told = {
-        "order.depth.steeper": "it is not half-way to the order of another depth",
-        "order.depth.shallower": "it is not half-way to the order of another depth",
-        "order.depth.halved": "the orders of two and three layers are a third apart; that each is its own, the "
-        "residuals of the other order tell",
-    }
     tiny = {"n": 3, "dimension": 6, "horizons": (50.0, 20.0), "sets": 6}
     full = {"sets": 200}
     out_of_scope = {"n": 60, "flipped": 0.3}

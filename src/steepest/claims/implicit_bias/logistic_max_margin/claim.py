@@ -74,45 +74,6 @@ class LogisticMaxMargin(kit.Claim[Setting]):
         "its weights grow like log t": "growth",
         "along the maximal margin": "gap_exponent",
     }
-    statement = (
-        r"\frac{w(t)}{\lVert w(t)\rVert}=\hat w+O\!\left(\frac{1}{\log t}\right),\quad"
-        r"\lVert w(t)\rVert\sim\frac{\log t}{\hat\gamma},\quad R(t)\sim\frac{1}{\hat\gamma^2\,t}"
-    )
-    source = "Lecture of 14 November in [@hanin2022]; [@soudry2018]; the lectures [@telgarsky2019]"
-    corrections = (
-        "The notes print the set of support vectors as {i : a_i = 0}; support vectors have a_i > 0.",
-        "In the proof θ is the smallest margin outside the support, and must exceed 1; ŵ there is no unit vector.",
-    )
-    remarks = (
-        "Breast cancer with its 30 standardized features is not linearly separable through the origin; with a column "
-        "of ones it is. The margin is that of the flow's own geometry, where the weight of that column counts.",
-        "An example a little beyond the margin counts until (θ − 1) log t is large, θ its margin by the largest. Sets "
-        "with such examples are passed over, and so are those whose program the solver does not solve; in 3 of 10 "
-        "draws of six sets there is one.",
-        "The risk obeys a sharp constant, not only a rate: t R γ̂² → 1, because the multipliers of the hard-margin "
-        "program sum to 1/γ̂².",
-    )
-    history = (
-        kit.Version(1, "growth, rates and the direction on breast cancer"),
-        kit.Version(
-            2,
-            "every margin on both sides, to 0.01 and less where 0.02 and 0.1 were asked",
-            "there was no rival of rates and constants",
-            seeds="18 of 20 hold, 2 are inconclusive",
-        ),
-        kit.Version(
-            3,
-            "growth, fall and gap at given log t, where they were slopes fitted at the end",
-            "a slope says nothing of the shape, and no changed world failed it; a draft read from log t = 100 on, when "
-            "examples near the margin still count",
-            seeds="7 of 10 hold, 3 are out of range; of 10 settings 5 hold",
-        ),
-        kit.Version(
-            4,
-            "sets with an example near the margin are passed over, as they were out of range before",
-            "three draws of ten had one",
-        ),
-    )
     tiny = {
         "seeds": 3,
         "n": 10,

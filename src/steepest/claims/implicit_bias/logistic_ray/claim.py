@@ -64,61 +64,6 @@ class LogisticRay(kit.Claim[Setting]):
         "one ray": ("velocity", "speed", "digits_velocity"),
         "one offset": ("offset", "digits_offset"),
     }
-    statement = (
-        r"\Pi_S\,w(t)\to\bar v=\arg\min_{v\in S}\sum_{i\notin P}\log(1+e^{-y_i\langle v,x_i\rangle}),\qquad"
-        r"\frac{w(t)}{\log t}\to\frac{\bar u}{\gamma},\quad "
-        r"\bar u=\arg\max_{u\perp S,\,\lVert u\rVert=1}\min_{i\in P}y_i\langle u,x_i\rangle"
-    )
-    source = "Telgarsky's lecture in the notes [@vodrahalli2019]; [@ji2018]"
-    corrections = (
-        "The lecture calls logistic regression strongly convex; it is so only on bounded sets and in S.",
-        "The lecture's fixed offset is that in S. Off S there is a second constant beside ū log t/γ, which depends on "
-        "the support vectors and is not a minimizer of anything simple.",
-    )
-    remarks = (
-        "The split is one linear program; its multipliers prove that it is maximal. Of the 1797 digits, even against "
-        "odd, 14 images alone light some pixel and can be separated for ever; the others span 57 of 64 dimensions.",
-        "In S the distance to the optimum falls like 1/t, as the gradient of the separable part does; judged from "
-        "3/8 to 5/8 of the horizon in log t. Earlier, near-support vectors blur it.",
-        "The risk R_P of the part alone is what is left above the infimum, up to terms of order 1/t²; as on separable "
-        "data t R_P γ² tends to 1.",
-        "The flows run in coordinates of which the first span S: off S the rest's gradient would else cancel to "
-        "rounding, and drown that of the part. In S it still does, which ends the horizon near t = e⁴⁰. The digits "
-        "need that: at e²⁰ and without these coordinates their velocity is 50 % off, at e³² still 9 %.",
-        "A set may be bent: by an example of margin m over the maximal one, whose part falls only like t^(1 − m) "
-        "beside that of the support vectors, or where the support vectors' pulls in S nearly cancel. Sets are not "
-        "left out for that. Margins were last set on the seeds 1101 and 1102, where the worst velocity "
-        "was 0.04 and 0.048 off.",
-    )
-    history = (
-        kit.Version(1, "flows by an implicit method at rtol 1e-4"),
-        kit.Version(
-            2,
-            "another implicit integrator and smaller tolerances",
-            "fitted exponents were off by 0.01",
-        ),
-        kit.Version(
-            3,
-            "near misses for rivals; margins of 0.05 for 0.1, of the digits 1e-6 and 0.01 for 1e-3 and 0.1",
-            "rivals were zero times a thousandth",
-            seeds="16 of 20 hold, 4 undecided",
-        ),
-        kit.Version(
-            4, "24 sets", "one of six sets was bent at four of twenty seeds", seeds="10 of 10 hold"
-        ),
-        kit.Version(
-            5,
-            "the risk of the part along time; the velocity of each set, to 0.1, where their mean was judged to 0.05; "
-            "flows on the part and on the rest alone as changed worlds",
-            "one time stood for all, no changed world was tried, and a mean hides sets",
-            seeds="20 of 20 hold; of settings 19 of 20",
-        ),
-        kit.Version(
-            6,
-            "the velocity of each set to 0.2, and their mean along the ray to 0.02",
-            "one set of 24 was more than 0.1 off at one setting: a near support vector",
-        ),
-    )
     tiny = {"seeds": 3, "apart": 6, "rest": 12, "dimension": 4, "inside": 2, "horizon": 16.0}
     full = {"seeds": 50}
     out_of_scope = {"flipped": 0.3}

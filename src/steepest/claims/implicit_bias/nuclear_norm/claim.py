@@ -108,85 +108,6 @@ class NuclearNorm(kit.Claim[Setting]):
         "or suffice": "enough",
         "mostly low rank": "few_truth",
     }
-    statement = (
-        r"\dot U=-\nabla_U\tfrac{1}{2m}\sum_i\bigl(\langle A_i,UU^\top\rangle-y_i\bigr)^2,\ U(0)=\alpha I:\qquad"
-        r"\lim_{\alpha\to0}\lim_{t\to\infty}UU^\top=\arg\min_{W\succeq0,\ \langle A_i,W\rangle=y_i}\|W\|_*"
-        r"\quad\text{if }A_iA_j=A_jA_i"
-    )
-    source = (
-        "Gunasekar's lecture in the notes [@vodrahalli2019]; [@gunasekar2017]; [@li2018]; [@li2021]"
-    )
-    corrections = (
-        "The notes say that descent on the factors ends at the minimum of the nuclear norm; that is about the limit of "
-        "starts that tend to zero, and from a start of any size it ends elsewhere.",
-        "The notes say that Li, Ma and Zhang extend the law to random measurements; they prove that the low-rank truth "
-        "is found, under restricted isometry, where the nuclear norm finds it as well.",
-    )
-    remarks = (
-        "For commuting measurements this is a theorem, for all others an empirical law, of small matrices.",
-        "For commuting measurements the limit at every α is W = α² exp(Σ ν_i A_i), the fit whose eigenvalues are "
-        "nearest to α² in relative entropy. Eigenvalues off the support of the nuclear-norm solution fall like "
-        "α^(2(1 − z)), z < 1 those of its dual matrix Σ ν_i A_i. Where the largest z is near one the approach is slow, "
-        "so this family is judged by the exact limit and by these exponents, not by a small distance.",
-        "Exponents are judged in problems whose exact law at the third α is within 2 % of its limit, and up to 2.8, as "
-        "the flow does not resolve smaller eigenvalues. The others count for the exact limit.",
-        "The truth of the commuting family has full rank, so that a positive definite fit exists, as the law needs. "
-        "The family is in the coordinates of the common eigenvectors: in any other it commutes up to rounding, which "
-        "a flow from 10⁻¹⁰ amplifies until it leaves the exact law.",
-        "Where the program misses the truth of rank one, the empirical law of the nuclear norm fails: the flow finds "
-        "the truth, as Li, Luo and Lyu 2021 argue that tiny starts prefer low rank. Measurements are drawn until the "
-        "program misses the truth, which three of ten draws do, so that the two laws are each the other's rival. The "
-        "share of seven in eight is measured, at seeds other than those judged, and not derived: in the other problems "
-        "the flow is slow, or ends at a fit of rank two or three that is neither law's. With 14 measurements, of which "
-        "fewer draws miss the truth, it was five in six.",
-        "The flow stops at a relative residual of about 10⁻³, which is where the distances of the families level off; "
-        "if measurements commute below 10⁻⁶.",
-        "Where Gaussian measurements or entries leave semidefinite matrices next to no room, the distance is small "
-        "from every start, in some problems below 0.01 from α = 0.3.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "16 Gaussian measurements, 22 entries, and 8 measurements compared with the program",
-            "the program itself missed the truth at seed 0",
-        ),
-        kit.Version(
-            2, "14 few measurements, from 12 draws", "from 8 the flow finds neither law's limit"
-        ),
-        kit.Version(
-            3,
-            "60 draws; the worst of three problems at α from 10⁻⁶ to 10⁻²",
-            "12 draws put one run in eight out of range",
-            seeds="2 of 5 hold, 2 inconclusive, 1 no power",
-        ),
-        kit.Version(
-            4,
-            "α from 10⁻¹⁰ to 0.3, more problems, the share with few measurements, all exponents that can be read",
-            "problems that were still 0.02 or 0.10 away from the truth",
-            seeds="2 of 10 hold, 2 fail, 6 inconclusive",
-        ),
-        kit.Version(
-            5,
-            "the coordinates of the common eigenvectors, 24 problems of few measurements, 26 entries",
-            "measurements that commuted up to 10⁻¹⁶ only; 12 problems left a share undecided",
-            seeds="7 of 10 hold, 3 out of range",
-        ),
-        kit.Version(
-            6,
-            "commuting flows to a risk of 10⁻¹⁸ by a stiff method; distances to 10⁻⁵, exponents to 0.02",
-            "a commuting problem still had a residual above 10⁻⁵ at the horizon",
-            seeds="20 of 20 hold",
-        ),
-        kit.Version(
-            7,
-            "the share at the truth itself, of 128 problems of 13 measurements; distances with enough to 0.005; "
-            "exponents in the headline; other and large starts as changed worlds",
-            "“mostly” was a share of at least a half, which any of 0.6 to 1 passes; no changed world was tried",
-        ),
-    )
-    not_told = {
-        "found.smaller": "two thirds of the share are 0.3 less, and the margin and its interval make 0.22"
-    }
     tiny = {
         "alphas": (1e-3, 1e-2, 0.1),
         "dimension": 3,
@@ -516,11 +437,13 @@ class NuclearNorm(kit.Claim[Setting]):
         yield kit.rival(
             "with few measurements every other problem ends at the truth",
             "it is neither law's, then",
+            id="half",
             found=0.5,
         )
         yield kit.rival(
             "the truth and least nuclear norm agree with few measurements",
             "where the program finds the truth they do",
+            id="one_law",
             low_norm=law.low_rank,
         )
 

@@ -51,54 +51,6 @@ class NuclearNormMargin(kit.Claim[Sets]):
         "reach the largest margin in the nuclear norm": ("margin", "every_set"),
         "what its solution lacks fades": "fading",
     }
-    statement = (
-        r"W=UV^\top:\quad\frac{\min_i\langle A_i,W\rangle}{\lVert W\rVert_*}\to\gamma"
-        r"=\max_{\lVert W\rVert_*\le1}\min_i\langle A_i,W\rangle=\min_{q\in\Delta}\lVert\sum_iq_iA_i\rVert_2,"
-        r"\qquad s_k(W)\propto\Bigl(\log\tfrac1R\Bigr)^{\sigma_k},\quad "
-        r"\sigma_k=\tfrac1\gamma\,s_k\Bigl(\sum_iq_iA_i\Bigr)"
-    )
-    source = (
-        "Gunasekar's talk in the notes [@vodrahalli2019]; [@gunasekar2018b]; [@lyu2020]; [@ji2020b]"
-    )
-    corrections = (
-        "The talk gives the nuclear norm as the complexity of two layers with several outputs, without a rate; what is "
-        "known of the flow is that it tends to a stationary point of the factors.",
-    )
-    remarks = (
-        "Signs of entries: A = ± e_j e_kᵀ. K labels of an input: A = ± e_j xᵀ. One class of K: A = (e_c − e_j) xᵀ/√2. "
-        "All have K(K − 1) margins, and the loss is Σ exp(−⟨A_i, W⟩).",
-        "Why the margin is the largest: on the clock ds = R dt the stacked factors Z obey Z' = A(s) Z, linear in Z, A "
-        "the symmetric matrix of Σ q A with the loss's own multipliers. If direction and multipliers have limits, Z "
-        "grows by the eigenvalue whose vectors it tends to. With K + d hidden neurons and Z(0) of full rank it also "
-        "grows as fast as any solution can, by ‖Σ q A‖; then the two are equal, which is optimality. With fewer "
-        "neurons this holds but for exceptional starts.",
-        "Why the powers: in the limit a singular direction of Σ q A with the value γσ grows like exp(γσs) in Z, and "
-        "log(1/R) like exp(2γs); W is of second order in Z.",
-        "Powers are read over the last decade of the fall, where q is the only choice and 0.3 < σ < 0.98. With "
-        "several dual solutions the flow may tend to another than the solver returns. Corrections of a power are "
-        "themselves powers: most are off by less than 0.07 here, and a few by 0.1 to 0.25. So their root mean square "
-        "does not tell σ from σ² or √σ.",
-        "Some sets come near slowly, within the solution's own directions too: in drafts a few lacked 1 % to 2 % at "
-        "the end, and with other starts one in a hundred 5 %.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "margins of three kinds of data, and powers of singular values",
-            "margins were set on draft seeds 1101 to 1110; the error of powers was allowed 0.15 first, and 0.18 after "
-            "five outputs had 0.12",
-            seeds="14 of 20 hold, 6 are inconclusive; of 20 settings 16 hold, 4 are inconclusive",
-        ),
-        kit.Version(
-            2,
-            "that a root of the place is told from the law is no longer asked for",
-            "a place is the number of a singular value in their order: no law has a power of it",
-        ),
-    )
-    not_told = {
-        f"power.place.{null}": "places are only the order of size, and readable powers lie at two or three of them"
-        for null in ("steeper", "shallower")
-    }
     tiny = {"outputs": 3, "inputs": 3, "hidden": 3, "horizon": 30.0, "sets": 6}
     full = {"hidden": 9, "horizon": 3e4, "sets": 60}
     out_of_scope = {"inputs": 3}
@@ -207,6 +159,7 @@ class NuclearNormMargin(kit.Claim[Sets]):
         yield kit.rival(
             "least nuclear norm with all margins equal, on classes",
             "it is what the squared loss finds, from tiny starts",
+            id="equal_margins",
             margin=equal,
         )
         yield kit.rival(

@@ -51,47 +51,6 @@ class QuadraticNetworkSamples(kit.Claim[Data]):
         "from the labels that least trace needs, at every width": "needed",
         "From a small start": "needed",
     }
-    statement = (
-        r"f(x)=\lVert W^\top x\rVert^2,\ W_0\approx0,\ y=x^\top A_kx:\qquad WW^\top\to A_k\ \Leftrightarrow\ "
-        r"A_k=\arg\min\{\mathrm{tr}\,M:\ M\succeq0,\ x_i^\top Mx_i=y_i,\ i\le n\}\quad\text{at every width}"
-    )
-    source = (
-        "Lecture of J. Lee in the notes [@vodrahalli2019], on quadratic activation; for squares, descent and a small "
-        "start [@li2018]"
-    )
-    remarks = (
-        "The notes speak of classes and of margins. This is the same statement for numbers as labels, where what has "
-        "least norm is the solution of a convex program.",
-        "Li, Ma and Zhang prove that of the order of dk⁵ labels, up to logarithms, are enough at every width.",
-        "Network and program see the same examples in the same order, and the check compares them on each. A teacher "
-        "counts as learned from where on the relative error of WWᵀ is below 0.3.",
-        "Near that number descent is slow. So descent has momentum: without it, at 3000 steps, networks need a third "
-        "more examples than the program for k = 1, and at 24 000 steps the same number.",
-        "“Every width” is from one and a half times the teacher's on: a network as narrow as the teacher has minima "
-        "that are not the best, and is not in the scope.",
-        "From weights that are not small it needs more labels, as what the labels do not determine stays as it was: "
-        "with one neuron 60 % more, with four 17 %. In part that is descent that has not ended. After 20 000 steps, "
-        "those of the full preset, it is 27 and 9 %, and the judge no longer tells it. Labels soon determine all: the "
-        "program for the largest trace in place of the least gives the teacher back from about as many more (tests). "
-        "That squares are positive does most of the work, and a small start the rest.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "two widths on labels of one and of four neurons",
-            "sizes, steps, momentum and the margin were set on draft seeds 1101 to 1110; teachers of two and three "
-            "neurons did not tell how the number depends on k, and left the scope",
-            seeds="16 of 20 hold, 4 are inconclusive; of 20 settings 18 hold, 2 are inconclusive",
-        ),
-        kit.Version(
-            2,
-            "a margin of 22 % for 25 %",
-            "it rejects a law that is wrong by a root of two at both ends, and starts that are not small",
-        ),
-    )
-    not_told = {
-        "needed.neurons.halved": "thresholds lie between tried numbers of examples, which takes a fifth"
-    }
     tiny = {"d": 6, "neurons": (1, 2), "widths": (4, 8), "steps": 500, "seeds": 3}
     full = {"steps": 20_000, "seeds": 20}
     out_of_scope = {"start": 0.5}
@@ -154,7 +113,9 @@ class QuadraticNetworkSamples(kit.Claim[Data]):
     def rivals(self, setting, law):
         k = law.neurons
         everything = theory.all_numbers(self.d) + 0.0 * law.needed
-        yield kit.rival("d(d + 1)/2", "fewer leave the quadratic form open", needed=everything)
+        yield kit.rival(
+            "d(d + 1)/2", "fewer leave the quadratic form open", id="all_numbers", needed=everything
+        )
         yield kit.rival(
             "md − m(m − 1)/2, or d(d + 1)/2 where m ≥ d",
             "the matrices of m neurons have so many numbers",

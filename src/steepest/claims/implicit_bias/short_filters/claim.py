@@ -59,46 +59,6 @@ class ShortFilters(kit.Claim[Setting]):
         "reach the largest margin in a norm": ("margin", "every_set"),
         "goes from ℓ2 to ℓ1 of the spectrum with k": "margin",
     }
-    statement = (
-        r"\beta=u\star w,\ w\in\mathbb R^k:\quad\frac{\min_iy_i\langle\beta,x_i\rangle}{\lVert u\rVert\lVert w\rVert}"
-        r"\to\max_{R_k(\beta)\le1}\min_iy_i\langle\beta,x_i\rangle,\qquad "
-        r"R_k(\beta)^2=\min_{p\ge0,\ \deg p<k,\ \bar p=1}\sum_j\frac{|\hat\beta_j|^2}{p(2\pi j/d)},\qquad "
-        r"R_1=\lVert\beta\rVert_2,\quad R_d=\tfrac1{\sqrt d}\lVert\hat\beta\rVert_1"
-    )
-    source = (
-        "Gunasekar's talk in the notes [@vodrahalli2019], its last question: convolutions with restricted filters; "
-        "[@gunasekar2018b]; [@lyu2020]"
-    )
-    corrections = (
-        "The talk expects sparsity in some domain of wavelets. For two layers the norm is ℓ2 of the spectrum with the "
-        "best smooth weight. The direction of the largest margin in ℓ1 of Haar's wavelets has 84 % to 88 % of the "
-        "largest margin with two taps, in means over 24 sets, and nearly all of it in single ones.",
-    )
-    remarks = (
-        "Why it is a norm: for given w the shortest u has |û| = |β̂|/|ŵ|, and what k taps can have for |ŵ|² are, by "
-        "Fejér and Riesz, all nonnegative trigonometric polynomials of degree k − 1. They are a convex set, and "
-        "|b|²/p is convex in b and p together. β̂ and û are unitary transforms here; ŵ is without the factor 1/√d, so "
-        "that |ŵ|² has mean ‖w‖².",
-        "The largest margin is found as that of the matrix Σ_c u_c w_cᵀ in the nuclear norm, with an input's shifts "
-        "for its measurement, which is the norm of any number of channels. As one channel's norm is convex, both are "
-        "the same; and one channel is seen to reach it.",
-        "That the flow ends at a stationary point of the factors is known. That this is the best one is observed: "
-        "shapes p at the edge, with zeros, can be stationary for w where they are not the best.",
-        "The filter itself settles more slowly than the margin: after a fall of 10⁴ its shape |ŵ|² was off by up to a "
-        "fifth in drafts, where the margin is flat. So its shape is not judged. Of 480 sets in trials one was late in "
-        "the margin too (seed 1004, four taps): 14 % below after a fall of 10⁴ and still rising, and with two "
-        "channels 8 %, which fails the check of every set.",
-        "The second layer starts at zero and the short filter near one tap; from Gaussian filters frequencies with "
-        "balanced factors wait near zero, as linear-convolution says.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "margins of one and two channels, from one tap to all",
-            "on draft seeds 1101 to 1110 margins went from 0.02 and 0.08 to 0.03 and 0.1 as sets went from 16 to 12, "
-            "and settings that were undecided at a fall of 10⁴ left the scope, or made the fall 3·10⁴",
-        ),
-    )
     tiny = {"n": 3, "dimension": 4, "taps": (1, 2), "horizon": 30.0, "sets": 6}
     full = {"horizon": 1e5, "sets": 60}
     out_of_scope = {"n": 40, "flipped": 0.3}

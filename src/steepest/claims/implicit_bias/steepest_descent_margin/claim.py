@@ -79,56 +79,6 @@ class SteepestDescentMargin(kit.Claim[Setting]):
         "the gap is 1/‖w‖": tuple(f"one_over_norm_{name}" for name in NAMES),
         "with steps η/√t 1/√t": tuple(f"rate_{name}" for name in NAMES),
     }
-    statement = (
-        r"\min_i\frac{y_i\langle w_t,x_i\rangle}{\lVert w_t\rVert}\to\bar\gamma_{\lVert\cdot\rVert}"
-        r"=\max_{\lVert w\rVert\le1}\min_i y_i\langle w,x_i\rangle,\quad"
-        r"\bar\gamma-\gamma_t\sim\lVert w_t\rVert^{-1}\quad(\sim t^{-1/2}\ \text{with}\ "
-        r"\lVert w_{t+1}-w_t\rVert=\eta/\sqrt t)"
-    )
-    source = "Gunasekar's talk in the notes [@vodrahalli2019]; [@gunasekar2018a]; [@nacson2019]; for Adam: [@zhang2024]"
-    remarks = (
-        "The talk states the margin in any norm; the rate of normalized steps and Adam's norm are from the papers.",
-        "A step of length η/√t leaves ‖w‖ = 2η√t, and what is beside the limit stays bounded: the gap of the margin "
-        "falls like 1/‖w‖. The papers' bounds have another log t.",
-        "For plain steps the risk is 1/(η γ̄² t) to leading order and weights grow like log(1/R)/γ̄. The slope of ‖w‖ "
-        "against log t is still 15 to 30 % below 1/γ̄ after 20 000 steps, as examples off the margin pull too; so the "
-        "gap is judged against ‖w‖, which is exact sooner, and not against log t.",
-        "Adam is run with its usual memory on log R, whose gradients keep their size. On R itself they die faster than "
-        "the memory of their squares, 1/(1 − β₂) = 1000 steps, unless η γ̄ ≪ 1 − β₂: its steps are then no signs, and "
-        "it misses the margin. That run is a control.",
-        "Norms, steps and the margins of version 2 were fixed on other sets and on seeds 0 and 1; the number of sets "
-        "and the margins of ± 0.1 of version 3 on seeds 71 to 76.",
-    )
-    history = (
-        kit.Version(1, "margins, rates of normalized and plain steps, Adam"),
-        kit.Version(
-            2,
-            "24 sets for 12; Adam is asked for 0.97 instead of 0.95",
-            "four of six fresh seeds were inconclusive, none failed",
-            seeds="20 of 20 hold",
-        ),
-        kit.Version(
-            3,
-            "the gap against the norm of the weights, plain steps in all four norms, 64 sets; a loss with a power's "
-            "tail as a changed world",
-            "the slope of plain steps against t, −0.22 ± 0.15, accepted anything from −0.10 to −0.25",
-            seeds="20 of 20 hold; of settings 12 of 20, the others undecided",
-        ),
-        kit.Version(
-            4,
-            "its scope begins at six dimensions",
-            "all eight undecided settings had five or fewer, where the separators of the norms are alike",
-        ),
-    )
-    not_told = {
-        f"{law}.{null}": "the constant of the gap depends on the norm and on the set"
-        for law in ("decay", "product")
-        for null in ("larger", "smaller")
-    }
-    shared = {
-        "experiment.marks": "the steps that are read, of which a test checks both ends",
-        "steepest.dynamics._descend.logarithmic": "places the readings, which both sides take as they are",
-    }
     tiny = {"seeds": 3, "n": 6, "dimension": 3, "steps": 10_000}
     full = {"seeds": 200, "steps": 200_000}
     out_of_scope = {"n": 60, "flipped": 0.3}

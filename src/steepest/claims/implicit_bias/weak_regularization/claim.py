@@ -93,65 +93,6 @@ class WeakRegularization(kit.Claim[Setting]):
         "tend to the maximal normalized margin": "limit",
         "whose norm the architecture decides": ("minima", "limit"),
     }
-    statement = (
-        r"\theta_\lambda=\arg\min_\theta\frac1n\sum_i\ell(m_i(\theta))+\lambda\|\theta\|^2,\quad"
-        r"\ell(m)=e^{-m}\text{ or }\log(1+e^{-m}):\qquad"
-        r"\frac{\min_i m_i(\theta_\lambda)}{\|\theta_\lambda\|^L}\to\gamma^*=\max_{\|\theta\|=1}\min_i m_i(\theta),"
-        r"\qquad 1-\frac{\gamma_\lambda}{\gamma^*}\lesssim\frac{\log n}{\gamma^*\|\theta_\lambda\|^L}\sim"
-        r"\frac{\log n}{\log(1/\lambda)}"
-    )
-    source = (
-        "J. Lee's lecture in the notes [@vodrahalli2019]; [@wei2019a], theorem 4.1; [@rosset2004]"
-    )
-    remarks = (
-        "Two of the three risks are not convex in θ. That descent ends at a minimum is shown by a certificate: the "
-        "margins observed give a dual point, over all neurons for the ReLU network, that bounds the minimum below.",
-        "γ* is the ℓ2 margin, the ℓ1 margin (‖θ‖² = ‖β‖₁ for β = θ₊² − θ₋²), and half of the ℓ1 margin over unit "
-        "neurons (‖θ‖² ≥ 2 Σ |v_j| ‖w_j‖), by programs of their own.",
-        "The limit is measured by the descents alone: between the two weakest penalties the least margin gains "
-        "γ* ‖θ_λ‖^L, up to what the entropy of the dual weights changes in between, 0.6 % in the sets seen.",
-        "Descended is log(risk + λ‖θ‖²), which has the same minima and no small numbers, so that λ may be 10⁻³².",
-        "From λ = 10⁻⁸ on the minima of the logistic loss are those of the exponential one to 10⁻⁵, as the two losses "
-        "differ by the square of the smaller one. At 10⁻² the two normalized margins are up to 6 % apart, and each "
-        "loss is told from the other.",
-        "The guarantee is log n/(γ*‖θ_λ‖^L) for the exponential loss. For the logistic one n t becomes (1 + t)^n − 1, "
-        "t = exp(−γ*‖θ_λ‖^L).",
-    )
-    history = (
-        kit.Version(
-            1,
-            "half the step size, 30 000 steps for 20 000, 6 seeds for 4",
-            "two descents of diagonal networks had not reached their minima, as a premise said",
-        ),
-        kit.Version(
-            2,
-            "distances of 0.001 and gaps to 3 %, and a changed world",
-            "distances to 0.01 and gaps to 0.1 were asked",
-        ),
-        kit.Version(
-            3,
-            "the logistic loss for every other data set, the strongest penalty 10⁻² in place of 10⁻⁴, distances to "
-            "3·10⁻⁴",
-            "the minima of the two losses differ at strong penalties only, as the programs said before any descent; "
-            "at seed 0 a program over neurons had stopped at a gap of 10⁻⁵ and goes on to 10⁻⁷ now",
-            seeds="20 of 20 hold",
-        ),
-        kit.Version(
-            4,
-            "both losses on every data set; the limit by the growth of the least margin with ‖θ‖^L, in place of an "
-            "order along λ; models exchanged and stronger penalties as changed worlds; three sets of 16, penalties "
-            "of 10⁻², 10⁻¹⁰ and 10⁻²⁰, 48 neurons and 20 000 steps",
-            "that the gap falls with λ passes for other limits too, and no changed world failed the two losses; to "
-            "be cheaper",
-        ),
-    )
-    shared = {
-        "claim.WeakRegularization.strengths": "λ is a given of both",
-        "claim._sets": "it hands out the data",
-        "steepest.programs._inputs.check_inputs": "it refuses shapes, and computes nothing",
-        "steepest.programs._neurons.neuron_edges": "of descents it makes the certificate only, a run's condition",
-        "steepest.programs._penalized.certified_excess": "of descents it is a run's condition; no margin comes of it",
-    }
     tiny = {
         "decades": (2, 8),
         "n": 8,
@@ -354,6 +295,7 @@ class WeakRegularization(kit.Claim[Setting]):
         yield kit.rival(
             "the logistic loss has the minima of the exponential one",
             "the limit is the same",
+            id="one_loss",
             minima=law.minima.isel(loss=0, drop=True),
         )
         yield kit.rival(
@@ -380,11 +322,13 @@ class WeakRegularization(kit.Claim[Setting]):
         yield kit.control(
             "the linear model for the diagonal network, and the reverse",
             "each architecture has a norm of its own",
+            id="exchanged",
             **{name: (dims, values) for name, values in exchanged.items()},
         )
         yield kit.control(
             "each penalty's minima for those of the next weaker one",
             "λ does not tend to zero",
+            id="stronger",
             least=(dims, np.roll(seen.least.values, 1, -1)),
             length=(dims, np.roll(seen.length.values, 1, -1)),
         )

@@ -83,44 +83,6 @@ class BorderBreaksEquivariance(kit.Claim[Setting]):
         "learn what no shift changes": "moves",
         "zero padding moves it as the kernel of its border says": "deviation",
     }
-    statement = (
-        r"f_t(Sx)-f_t(x)=\bigl(\Theta(Sx,X)-\Theta(x,X)\bigr)\,c_t+O(n^{-1/2}),\qquad \Theta(Sx,X)=\Theta(x,X)"
-        r"\ \text{around a circle}"
-    )
-    source = "[@kayhan2020] on borders, [@arora2019b] for the kernel; the deviation is derived here"
-    remarks = (
-        "Outputs count from those of the start, so that networks begin at zero. Without that each has a deviation of "
-        "its own from the start, with mean zero.",
-        "The first part is no statement on the limit: a circle and a mean leave every network invariant, whatever its "
-        "weights. The second is one: the root mean square over test signals is judged. That single networks depart "
-        "from it as n^(−1/2) is seen in a test, and not judged.",
-        "A stride of two keeps even shifts only, and flatten keeps none.",
-        "Of N windows taps − 1 are cut at the border, so that outputs move by about 1/N of their size. How much "
-        "depends on the signals: over ten settings the exponent of the law in N is −1.06 ± 0.15.",
-        "At all times the deviation is nearly the same part of the output, to a fifth or so; at some settings these "
-        "data do not tell that it is not.",
-        "Windows are data here, so that all sizes and paddings are one program. Tests compare it with the library's "
-        "layers, and the closed forms with its kernels; those of deeper networks are invariant too.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "invariance around a circle, and the law of the deviation along size, shift and time",
-            "width, number of networks and the margin were set after drafts at seeds 1101 to 1103; one of them did not "
-            "tell the deviation from a fixed part of the output, and the first sentence no longer says 1/N, which is "
-            "rough",
-            seeds="19 of 20 hold, 1 undecided; of settings 18, 2 undecided",
-        ),
-        kit.Version(
-            2,
-            "that the limit is invariant around a circle is shown as algebra, and what is commonly believed of zero "
-            "padding is a rival of the deviation",
-            "the check of the limit read no network, and its rival did not say what it was called",
-        ),
-    )
-    not_told = {
-        "deviation.shift.halved": "at four shifts the law is less than half as large again as at one"
-    }
     tiny = {
         "sizes": (6, 8),
         "shifts": (1, 2),

@@ -60,59 +60,6 @@ class CntkFluctuations(kit.Claim[draws.Setting]):
         "n filters varies as 3/(n P_e)": (kit.literal("channels", power={"n": -1}), "spread"),
         "a digit's 64 positions count as 1 or 2, and centred as 5 to 10": ("digits", "counted"),
     }
-    statement = (
-        r"\frac{\mathrm{Var}\,\Theta(x,x)}{(\mathrm E\,\Theta(x,x))^2}=\frac1n\,\frac{\mathrm{Var}\,\varphi}"
-        r"{(\mathrm E\,\varphi)^2}=\frac{3}{n\,P_e},\qquad \varphi=\text{the kernel of one channel}"
-    )
-    source = "[@arora2019b] for the kernel; how much it varies is derived here"
-    remarks = (
-        "Weights are Gaussian and there are no biases. The law is exact at every number of channels, as Θ is a mean "
-        "over them of independent terms.",
-        "What pooling reads is averaged over positions, and its variance falls with them. What its filters learn is "
-        "multiplied by the square of one last weight, so that its relative variance stays above two.",
-        "Behind flatten positions have last weights of their own. Filters see the square of a sum over positions, "
-        "which behaves as a sum of as many squares as patches have directions.",
-        "At strong correlations pooling varies more than a single position, by 4 % at ρ = 0.9: P_e is below one.",
-        "By the law a digit's positions are 1.1 to 1.2 when pooled and 1.9 to 2.4 when flattened; less the mean of its "
-        "pixels they are 4.8 to 6.6 and 8 to 12.5 (nine of ten of sixty digits). So centred images need a fifth of the "
-        "channels for a kernel as near to its limit.",
-        "For digits the law of pooled networks comes from channels that are drawn in NumPy, to 2 %, and that of "
-        "flattened ones is exact.",
-        "It is Θ at one input. With two hidden convolutions Θ is no mean of independent terms, and its variance falls "
-        "as 1/n to leading order only.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "the relative variance of kernels along positions, correlations and channels, and on digits",
-            "the design said that pooling divides it by a number of effective positions; flatten does too, by a larger "
-            "one. In drafts at seeds 1101 to 1110 last weights of plus or minus one changed too little for a control, "
-            "which scales and other inputs now are; digits are judged centred too; margins are what intervals take",
-            seeds="20 of 20 hold; of settings 20",
-        ),
-        kit.Version(
-            2,
-            "how many positions of a digit count, in numbers: one and two, five and ten; four digits for two",
-            "on digits the law was taken from the digits of the run, so that any other number of positions would have "
-            "held too, and “far more” had no check. The numbers are those of the law at sixty digits of another seed, "
-            "in whole numbers",
-            seeds="of 3 2 hold, 1 is undecided",
-        ),
-        kit.Version(
-            3,
-            "that half as many again would be counted need not be told",
-            "digits of one seed counted as a quarter more, and a number in words says no more than that",
-        ),
-    )
-    not_told = {
-        "counted.head.flat": "one and two are a factor of two apart, and numbers in words are rough by a third",
-        "counted.larger": "a few digits may count as a quarter more than numbers in words",
-        "digits.head.halved": "the heads differ by a factor of 1.8 at most, and the margin takes 15 %",
-        "counted.head.halved": "one and two are a factor of two apart, and numbers in words are rough by a third",
-    }
-    shared = {
-        "claim.CntkFluctuations.middle": "says for which P and ρ channels vary, and nothing of the law"
-    }
     tiny = {
         "positions": (2, 4),
         "correlations": (0.1, 0.8),
@@ -273,6 +220,7 @@ class CntkFluctuations(kit.Claim[draws.Setting]):
         yield kit.control(
             "centred images for those that are not, and the other way",
             "they have other correlations of positions",
+            id="other_images",
             digits=("head kind seed", seen.digits.isel(kind=[1, 0]).values),
         )
         yield kit.control(

@@ -67,40 +67,6 @@ class DecayLeavesKernel(kit.Claim[Setting]):
         "its limit is linear": ("outputs", "distance_relu", "distance_square"),
         "no kernel ridge": ("outputs", "ridge"),
     }
-    statement = (
-        r"\theta'=-\nabla R-\lambda\theta:\quad \Theta_t=e^{-2(D-1)\lambda t}\,\Theta_0+O(n^{-1/2}),\quad "
-        r"f'=-e^{-2(D-1)\lambda t}\,\tfrac1m\Theta_0(f-y)-D\lambda f+O(n^{-1/2})"
-    )
-    source = (
-        "Jason Lee's talk in the notes [@vodrahalli2019] (descent converges to the minimum near its start; “this is no "
-        "longer true if the weights are regularized”); [@wei2019a]"
-    )
-    remarks = (
-        "The talk's theorem is of descent without decay, which ends near its start at zero risk. With decay towards "
-        "zero weights leave their start whatever the width: outputs come near the targets as long as the kernel is "
-        "large beside Dλ, and then fade. Nothing ends at a regularized minimum near the start.",
-        "That wide networks end at zero is also the minimum: n^(−1/2) Σ v_j σ(⟨w_j, x⟩) of a given size has "
-        "½λ‖θ‖² ≥ λ Σ|v_j|‖w_j‖, which is as λ√n (derived, not tested). Networks with fewer neurons leave the limit "
-        "late, as what they learn does not shrink like their start: the claim ends at λt = 1.",
-        "What is learned moves each weight by n^(−1/2), but as v_j has either sign its first order has mean zero in "
-        "the kernel: for the square 1/n is left, and for ReLU 6/n at these widths. So 128 neurons end at 0.17 of the "
-        "start's kernel, where 0.13 is the law and 0.08 more is allowed. In much wider networks of ReLU gates that "
-        "close more often than they open leave n^(−1/2) (ntk-dynamics).",
-        "Descent takes steps of 1/λ_max, and theory the same: a step multiplies outputs by (1 − ηλ)^D and the start's "
-        "kernel by (1 − ηλ)^(2D−2), which is e^(−2(D−1)λt) to 1 %.",
-        "Each network is two copies of opposite sign, so that outputs start at zero; decay of a random start's outputs "
-        "is part of the same equation. Two layers, of ReLU (D = 2) and of its square (D = 3), have a kernel in closed "
-        "form. With L layers of ReLU D is L.",
-        "Kernel ridge is where decay towards the start ends, K(K + mλ)⁻¹y: it is tested beside, and is a rival of "
-        "decay towards zero.",
-    )
-    history = (
-        kit.Version(1, "kernels, outputs and their distance from the limit, under both decays"),
-    )
-    not_told = {
-        "distance.width.halved": "the exponent's margin is 0.2, and half of ½ is 0.25: the interval reaches over the "
-        "difference"
-    }
     tiny = {"widths": (32, 64, 128), "images": 4, "steps": 20, "seeds": 3}
     full = {"widths": (128, 384, 1152, 3456), "seeds": 30}
     out_of_scope = {"multiple": 2.5, "widths": (32, 64, 128), "images": 4, "steps": 20, "seeds": 3}

@@ -79,41 +79,6 @@ class KernelPointProcess(kit.Claim[Setting]):
         "keeps them apart": ("repulsion", "spread"),
         "interpolates to ridge on average": ("ridge", "enumerated"),
     }
-    statement = (
-        r"P(S)=\frac{\det(K_S/\lambda)}{\det(1+K/\lambda)},\quad M=K(K+\lambda)^{-1}:\qquad P(i\in S)=M_{ii},\quad "
-        r"P(i,j\in S)=M_{ii}M_{jj}-M_{ij}^2,\quad \mathbb E\,k(\cdot,X_S)K_S^{-1}y_S=k(\cdot,X)(K+\lambda)^{-1}y"
-    )
-    source = (
-        "Lecture of 31 October in [@hanin2022] (what a kernel yields; last item); [@kulesza2012]; mean of the "
-        "interpolants: [@derezinski2021]"
-    )
-    remarks = (
-        "The lecture ends with features, RKHS, Gaussian process and determinantal process of one kernel. Here they "
-        "meet: the process of K/λ has the marginal kernel K(K + λ)⁻¹, which is ridge regression's smoother, and λ "
-        "times it the posterior covariance at noise λ.",
-        "Samples use the definition only: each point in turn is put in or left out with the odds of two determinants. "
-        "Nothing is known of eigenvalues or of the marginal kernel there. Of ten images all 1024 subsets are summed.",
-        "Means alone do not tell repulsion: independent points with the same chances have the same mean number, but "
-        "more than three times its variance here, and their interpolants do not average to ridge.",
-        "The law of the mean holds at any point, and for any targets. It is of the interpolants' mean; each of them "
-        "fits its own targets exactly.",
-    )
-    history = (
-        kit.Version(1, "number, leverage, repulsion and mean interpolant, sampled and summed"),
-        kit.Version(
-            2,
-            "32 samples of each chain for 20, and 36 directions at most",
-            "the chance of two of 48 directions was undecided at one of four draft seeds with other settings",
-        ),
-    )
-    not_told = {
-        "spread.ridge.halved": "over these ridges the variance differs by a quarter, and the margin takes 15 %",
-        "repulsion.ridge.halved": "over these ridges the chance differs by a half, and the margin is 0.12",
-        "output.ridge.halved": "outputs are judged to 0.08, and half of what the ridge changes is less at most inputs",
-    }
-    shared = {
-        "claim.KernelPointProcess.ridge": "it says which λ is the largest, and computes nothing"
-    }
     tiny = {"points": 16, "images": 12, "seeds": 4, "chains": 10, "samples": 4}
     full = {"points": 60, "images": 100, "seeds": 40, "samples": 40}
     out_of_scope = {"lowered": 0.5}
@@ -268,40 +233,39 @@ class KernelPointProcess(kit.Claim[Setting]):
         yield kit.rival(
             "interpolants average to ridge regression with λ/2",
             "an interpolant through a sample has no ridge of its own",
+            id="half_the_ridge",
             output=("ridge direction", [m @ setting.step for m in half_circle]),
             few_output=("ridge first", [m @ setting.labels for m in half]),
         )
 
-    def rivals_of_size(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals_of_size(self, setting, law):
         """Return other chances of single points, and other numbers of them."""
         values = np.linalg.eigvalsh(setting.circle)
-        return [
-            kit.rival(
-                "K for M: a point's chance is K_ii/(K_ii + λ)",
-                "the weight of a single point is K_ii/λ",
-                size=(
-                    "ridge",
-                    [
-                        (setting.circle.diagonal() / (setting.circle.diagonal() + ridge)).sum()
-                        for ridge in self.ridges
-                    ],
-                ),
-                leverage=(
-                    "image",
-                    setting.images.diagonal() / (setting.images.diagonal() + self.ridge),
-                ),
+        yield kit.rival(
+            "K for M: a point's chance is K_ii/(K_ii + λ)",
+            "the weight of a single point is K_ii/λ",
+            size=(
+                "ridge",
+                [
+                    (setting.circle.diagonal() / (setting.circle.diagonal() + ridge)).sum()
+                    for ridge in self.ridges
+                ],
             ),
-            kit.rival(
-                "as many points as eigenvalues above λ",
-                "an eigenvalue above λ counts, one below does not",
-                size=("ridge", [float((values > ridge).sum()) for ridge in self.ridges]),
+            leverage=(
+                "image",
+                setting.images.diagonal() / (setting.images.diagonal() + self.ridge),
             ),
-            kit.rival(
-                "each image with the mean leverage",
-                "images of one norm are alike",
-                leverage=law.leverage.mean() + 0 * law.leverage,
-            ),
-        ]
+        )
+        yield kit.rival(
+            "as many points as eigenvalues above λ",
+            "an eigenvalue above λ counts, one below does not",
+            size=("ridge", [float((values > ridge).sum()) for ridge in self.ridges]),
+        )
+        yield kit.rival(
+            "each image with the mean leverage",
+            "images of one norm are alike",
+            leverage=law.leverage.mean() + 0 * law.leverage,
+        )
 
     def controls(self, seen):
         yield kit.control(

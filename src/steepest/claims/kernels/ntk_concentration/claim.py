@@ -83,76 +83,6 @@ class NtkConcentration(kit.Claim[Setting]):
             kit.literal("digits_size", power={"size": 1}),
         ),
     }
-    statement = (
-        r"\langle x_i,x_j\rangle=\delta_{ij},\ \sigma\text{ odd}:\ \sqrt n(K_n-\mathbb{E}K)\to G,\ "
-        r"\operatorname{Var}G_{ij}=\mu_2^2,\ \operatorname{Var}G_{ii}=\mu_4-\mu_2^2;\qquad"
-        r"\mathbb{P}\big(\|K_n-\mathbb{E}K\|>t\big)\le 2m\,\exp\!\Big(-\frac{t^2/2}{U+Lt/3}\Big),\quad"
-        r" L=\frac{m}{n},\quad U\le\frac{m}{n}\|\mathbb{E}K\|;"
-        r"\qquad\min_{\Phi_nu=y}\|u\|^2\to y^\top(\mathbb{E}K)^{-1}y"
-    )
-    source = (
-        "Lecture of 10 October in [@hanin2022]; [@tropp2015], theorem 6.1.1; for the ball of weights: "
-        "[@telgarsky2024]"
-    )
-    corrections = (
-        "The notes print P(‖Z‖ > t) ≤ exp(−t²/(U + Lt/3)). The dimension 2m in front and the ½ in the exponent are "
-        "missing, and neither can be left out: the failure rates here exceed the bound without either.",
-        "The notes' U ≤ C m/n holds where ‖E K‖ = O(1) (nearly orthogonal inputs and E σ = 0). In general "
-        "U ≤ (m/n) ‖E K‖, and ‖E K‖ may be of order m: on digits the distance grows like m/√n, not √(m/n).",
-        "‖S_j‖ ≤ ‖K_j‖/n is not true for centred S_j; ‖S_j‖ ≤ max(‖K_j‖, ‖E K‖)/n ≤ m/n is (both are positive).",
-        "In Telgarsky's talk a ball of fixed norm in parameters makes a ball of functions that grows with the width "
-        "until every function is fitted. It grows to the ball of E K: labels with yᵀ(E K)^(−1)y above the square of "
-        "its radius are fitted at no large width. It would grow without end were features not divided by √n.",
-        "With t = √(m/n) the notes' last bound is a constant below one: for high probability t must grow by a factor "
-        "√log m, by the dimension that was left out.",
-    )
-    remarks = (
-        "On orthonormal inputs the entries of one neuron's features are independent, and for odd σ "
-        "U = (μ₄ + (m − 2) μ₂²)/n exactly, with μ_k the moments of σ(z); the failure rates are taken there.",
-        "The mean norm of the Gaussian matrix is taken of 400 draws of it, without neurons: at sixteen inputs it is "
-        "0.90 times 2√m μ₂. At finite n the largest eigenvalue is above the Gaussian one by m/n of μ₂ at most, as it "
-        "is in the law of Marchenko and Pastur: 3 to 6 % here.",
-        "On digits E K has one large eigenvalue, and only exponents are judged: that in n is −½, that in m is of "
-        "√(m‖E K‖).",
-        "Matrix Bernstein is far from tight: at moderate t it exceeds one and says nothing, at large t no failure is "
-        "seen. It is no headline, but its printed form is refuted by the failure rates on one input.",
-        "The least weights are those that leave the hidden neurons. For Gaussian features their square is, on average, "
-        "yᵀ(E K)^(−1)y n/(n − m − 1) exactly (Wishart's law). On orthonormal inputs features are independent, and "
-        "their excess kurtosis, −1.4 for erf, is taken to first order: it adds as much over n. On digits the Gaussian "
-        "law stands, which is up to 15 % too small at two and a half neurons for each input.",
-    )
-    history = (
-        kit.Version(1, "margins of 0.1 and 0.15 on the exponents"),
-        kit.Version(2, "margins of 0.05 and 0.1"),
-        kit.Version(
-            3,
-            "margins that allow for the sizes and for the scatter on digits",
-            "three of five fresh seeds were undecided, none failed",
-        ),
-        kit.Version(
-            4,
-            "the distance itself on orthonormal inputs, over n and m, in place of its exponents; layers of which few "
-            "neurons count as a changed world",
-            "a constant was neither predicted nor judged, and the bound has too much room to be tested",
-            seeds="18 of 20 hold, 2 undecided; of settings 13, the others undecided",
-        ),
-        kit.Version(
-            5,
-            "60 networks where the inputs vary, and 0.92 to 1.12 for 0.95 to 1.1",
-            "intervals of 4 % reached the margin at nine of forty runs",
-            seeds="20 of 20 hold; of settings 19, 1 undecided",
-        ),
-        kit.Version(
-            6,
-            "the least weights that fit labels, over the width",
-            "a source says that a ball of weights comes to fit every function, and no check told how far it grows; its "
-            "margins were set after drafts at seeds of their own",
-        ),
-    )
-    shared = {
-        "steepest.nn.activations._activation.activation": "it names σ; a wrong one would be another network, and "
-        "moments are found by quadrature here and by neurons there"
-    }
     tiny = {
         "inputs": 4,
         "widths": (16, 32, 64),
@@ -382,28 +312,23 @@ class NtkConcentration(kit.Claim[Setting]):
         )
         yield from self.judge_bernstein(law, seen)
 
-    def judge_bernstein(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge_bernstein(self, law, seen):
         """Compare mean distances and failure rates with Bernstein's bounds."""
-        return [
-            kit.at_most(
-                "mean_distance",
-                law.largest,
-                seen.by_width,
-                label="mean distance, at most Bernstein's",
-            ),
-            kit.at_most(
-                "failure_rate",
-                law.chance.isel(case=0, drop=True),
-                seen.many_failed,
-                label=f"failure rate on {self.inputs} inputs, at most Bernstein's",
-            ),
-            kit.at_most(
-                "failure_rate_one",
-                law.chance.isel(case=1, drop=True),
-                seen.one_failed,
-                label="failure rate on one input, at most Bernstein's",
-            ),
-        ]
+        yield kit.at_most(
+            "mean_distance", law.largest, seen.by_width, label="mean distance, at most Bernstein's"
+        )
+        yield kit.at_most(
+            "failure_rate",
+            law.chance.isel(case=0, drop=True),
+            seen.many_failed,
+            label=f"failure rate on {self.inputs} inputs, at most Bernstein's",
+        )
+        yield kit.at_most(
+            "failure_rate_one",
+            law.chance.isel(case=1, drop=True),
+            seen.one_failed,
+            label="failure rate on one input, at most Bernstein's",
+        )
 
     def rivals(self, setting, law):
         power = lambda exponent: (law["size"] / law["size"][0]) ** exponent
@@ -419,9 +344,14 @@ class NtkConcentration(kit.Claim[Setting]):
             of_width=law.of_width / 2,
             of_size=law.of_size / 2,
         )
-        yield kit.rival("√(m/n) for any inputs", "as in the notes", digits_size=power(0.5))
         yield kit.rival(
-            "m/√n for any inputs", "on digits it is nearly so", of_size=law.of_size[0] * power(1.0)
+            "√(m/n) for any inputs", "as in the notes", id="root_always", digits_size=power(0.5)
+        )
+        yield kit.rival(
+            "m/√n for any inputs",
+            "on digits it is nearly so",
+            id="linear_always",
+            of_size=law.of_size[0] * power(1.0),
         )
         yield kit.rival(
             "least weights squared ∝ 1/n",
@@ -443,7 +373,7 @@ class NtkConcentration(kit.Claim[Setting]):
         )
         yield from self.rivals_of_bernstein(setting, law)
 
-    def rivals_of_bernstein(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals_of_bernstein(self, setting, law):
         """Return wrong theories of Bernstein's bounds."""
         inputs = xarray.DataArray([self.inputs, 1], dims="case")
         t = law.spread * law.deviation
@@ -451,28 +381,24 @@ class NtkConcentration(kit.Claim[Setting]):
         fall = t**2 / (law.spread**2 + largest * t / 3)
         norms = [np.linalg.norm(k[: self.inputs, : self.inputs], 2) for k in setting.expected]
         bare = np.sqrt(self.inputs * np.divide.outer(norms, self.widths))
-        return [
-            kit.rival(
-                "mean distance at most √(m‖E K‖/n)",
-                "the notes forget the dimension's logarithm",
-                largest=("set width", bare),
-            ),
-            kit.rival(
-                "Bernstein as printed",
-                "neither dimension nor ½",
-                chance=np.minimum(1, np.exp(-fall)),
-            ),
-            kit.rival(
-                "Bernstein without the dimension",
-                "true for one-sided numbers",
-                chance=np.minimum(1, np.exp(-fall / 2)),
-            ),
-            kit.rival(
-                "Bernstein without the ½",
-                "as in the notes' exponent",
-                chance=np.minimum(1, 2 * inputs * np.exp(-fall)),
-            ),
-        ]
+        yield kit.rival(
+            "mean distance at most √(m‖E K‖/n)",
+            "the notes forget the dimension's logarithm",
+            largest=("set width", bare),
+        )
+        yield kit.rival(
+            "Bernstein as printed", "neither dimension nor ½", chance=np.minimum(1, np.exp(-fall))
+        )
+        yield kit.rival(
+            "Bernstein without the dimension",
+            "true for one-sided numbers",
+            chance=np.minimum(1, np.exp(-fall / 2)),
+        )
+        yield kit.rival(
+            "Bernstein without the ½",
+            "as in the notes' exponent",
+            chance=np.minimum(1, 2 * inputs * np.exp(-fall)),
+        )
 
     def controls(self, seen):
         swapped = lambda array: (array.dims, array.values[::-1])
@@ -493,11 +419,13 @@ class NtkConcentration(kit.Claim[Setting]):
         yield kit.control(
             "features that are not divided by √n, as large at the least n",
             "their ball does grow without end",
+            id="not_scaled",
             least=seen.least * seen.neurons[0] / seen.neurons,
         )
         yield kit.control(
             "digits for orthonormal inputs, and the other way round",
             "the inputs' E K decides",
+            id="other_inputs",
             by_width=swapped(seen.by_width),
             by_size=swapped(seen.by_size),
         )

@@ -81,71 +81,6 @@ class NtkPositiveDefinite(kit.Claim[Setting]):
         "positive definite on inputs without antipodes": ("rank", "nearest"),
         "unless σ is a polynomial": "rank",
     }
-    statement = (
-        r"\lambda_{\min}\Big(\mathbb{E}\,\sigma(w\cdot x_i)\,\sigma(w\cdot x_j)\Big)>0"
-        r"\quad\text{for } x_i\neq\pm x_j,\ \|x_i\|=1,\ \sigma \text{ no polynomial}"
-    )
-    source = "Lecture of 10 October in [@hanin2022]"
-    corrections = (
-        "The notes' proof says that a σ that is no polynomial has every Hermite coefficient σ_k ≠ 0. It has infinitely "
-        "many: tanh and erf lack all even ones, ReLU and GELU all odd ones beyond the first. The proof needs no more "
-        "than infinitely many, with k → ∞ along these.",
-        "Distinct inputs are not enough: in the last step (x_α·x_β)^k → δ_αβ needs x_α ≠ ±x_β. On k antipodal pairs "
-        "the kernel of an odd σ has rank k, and that of ReLU k + min(k, d). Definite on all distinct unit inputs are "
-        "exactly the σ with infinitely many even and infinitely many odd coefficients.",
-        "The last display drops a factor: it is σ_k² Σ_α c_α (x_α·x_β)^k = 0; and the Hilbert space is L² of the "
-        "Gaussian on weight space, whose Hermite polynomials have the weight exp(−x²/2).",
-    )
-    remarks = (
-        "An eigenvalue counts as positive when it exceeds all that rounding and quadrature can have done to it (Weyl's "
-        "inequality with a bound on the error of every entry).",
-        "Digits are centred, projected on the first d principal axes of the whole set and scaled to unit length.",
-        "Generic inputs have the rank min(m, N), where N adds the harmonics of degrees j, j−2, … over all j with "
-        "σ_j ≠ 0: C(d+p−1, p) for the largest even p, and as much for the largest odd p. So z³ and z³ − 3z (which has "
-        "one Hermite coefficient) have the same rank.",
-        "Two inputs at the angle δ, beside five others, have features that differ by δ times a derivative φ' in weight "
-        "space. So λ_min = ½ δ² (‖φ'‖² − what lies in the span of the other features) to leading order. Norm and inner "
-        "products of φ' come from the kernel of slopes, E σ'σ'. Even ReLU, whose kernel of slopes falls linearly "
-        "with δ (a rival), has δ² here. The next order is δ over the distance of the nearest other input, which is at "
-        f"least {APART:g}.",
-    )
-    history = (
-        kit.Version(1, "ranks on random inputs, digits and antipodes"),
-        kit.Version(
-            2,
-            "antipodes with a bias, one input twice as a changed world, eigenvalues in units of their error",
-        ),
-        kit.Version(3, "two inputs that come together", seeds="20 of 20 hold"),
-        kit.Version(
-            4,
-            "one law of ranks over σ and inputs, one of the smallest eigenvalue over σ and angle; other inputs as a "
-            "changed world",
-            "each σ was a check of its own, and two inputs that come together had no changed world",
-            seeds="20 of 20 hold",
-        ),
-        kit.Version(
-            5,
-            f"other inputs at least {APART:g} away from two that come together",
-            "at one of 20 settings an input lay 0.17 from two that were 0.03 apart, where the next order is 8 %",
-        ),
-    )
-    shared = {
-        name: "entries of kernels, which tests have in closed form; the laws are about eigenvalues and ranks"
-        for name in (
-            "claim._kernel",
-            "claim._padded",
-            "claim._pair",
-            "claim._tangent",
-            "steepest.kernels.spectra._hidden.hidden_kernel",
-            "steepest.nn.activations._activation.Activation.slope",
-            "steepest.nn.activations._activation.activation",
-            "steepest.nn.activations._analysis.closed_form",
-            "steepest.nn.activations._quadrature.gaussian_mean",
-            "steepest.nn.activations._quadrature.normal_density",
-            "steepest.nn.activations._quadrature.panel_breaks",
-            "steepest.nn.activations._quadrature.panel_rule",
-        )
-    }
     tiny = {"activations": ("relu", "erf"), "pairs": 8, "dimension": 3, "seeds": 3}
     full = {"activations": ("relu", "erf", "gelu", "exp", "sin", "gaussian", "tanh", "elu")}
     out_of_scope = {"repeated": 1}
@@ -328,7 +263,7 @@ class NtkPositiveDefinite(kit.Claim[Setting]):
         yield from self.rivals_of_eigenvalues(setting, law)
         yield from self.rivals_of_ranks(law)
 
-    def rivals_of_eigenvalues(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals_of_eigenvalues(self, setting, law):
         """Return wrong theories of the smallest eigenvalue as two inputs come together."""
         # κ(1) − κ(cos δ), whatever the inputs
         alone = [
@@ -336,26 +271,24 @@ class NtkPositiveDefinite(kit.Claim[Setting]):
             for name in self.activations
         ]
         first = law.angle / ANGLES[0]
-        return [
-            kit.rival(
-                "λ_min ∝ the distance",
-                "so falls the kernel of ReLU's slopes, of which bounds are published",
-                id="linear",
-                nearest=law.nearest / first,
-            ),
-            kit.rival(
-                "λ_min ∝ distance^1.5",
-                "between the hidden kernel and that of slopes",
-                nearest=law.nearest / first**0.5,
-            ),
-            kit.rival(
-                "λ_min of the two inputs alone",
-                "it is the eigenvalue of the two inputs without the others, a bound from above",
-                nearest=("smooth angle", alone),
-            ),
-        ]
+        yield kit.rival(
+            "λ_min ∝ the distance",
+            "so falls the kernel of ReLU's slopes, of which bounds are published",
+            id="linear",
+            nearest=law.nearest / first,
+        )
+        yield kit.rival(
+            "λ_min ∝ distance^1.5",
+            "between the hidden kernel and that of slopes",
+            nearest=law.nearest / first**0.5,
+        )
+        yield kit.rival(
+            "λ_min of the two inputs alone",
+            "it is the eigenvalue of the two inputs without the others, a bound from above",
+            nearest=("smooth angle", alone),
+        )
 
-    def rivals_of_ranks(self, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals_of_ranks(self, law):
         """Return wrong theories of the ranks."""
         many = len(self.activations)
         m = 2 * self.pairs
@@ -370,22 +303,16 @@ class NtkPositiveDefinite(kit.Claim[Setting]):
             below = _all_below(hermite_degrees(activation(name)))
             whole[i, :BIASED] = self.ranks(below)[:BIASED]
         dims = ("activation", "set")
-        return [
-            kit.rival(
-                "full rank for polynomials",
-                "there are more weights than inputs",
-                rank=(dims, definite),
-            ),
-            kit.rival(
-                "all polynomials up to the degree of σ", "parity forgotten", rank=(dims, whole)
-            ),
-            kit.rival(
-                "definite on antipodes",
-                "the notes ask for distinct inputs only",
-                rank=(dims, distinct),
-            ),
-            kit.rival("a bias changes nothing", "the kernel without a bias", rank=(dims, blind)),
-        ]
+        yield kit.rival(
+            "full rank for polynomials", "there are more weights than inputs", rank=(dims, definite)
+        )
+        yield kit.rival(
+            "all polynomials up to the degree of σ", "parity forgotten", rank=(dims, whole)
+        )
+        yield kit.rival(
+            "definite on antipodes", "the notes ask for distinct inputs only", rank=(dims, distinct)
+        )
+        yield kit.rival("a bias changes nothing", "the kernel without a bias", rank=(dims, blind))
 
     def controls(self, seen):
         names = ("eigenvalues", "level", "rank")

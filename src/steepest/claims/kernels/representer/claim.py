@@ -75,43 +75,6 @@ class Representer(kit.Claim[Setting]):
         "kernel ridge": "sklearn_kernel_ridge",
         "the Gaussian-process mean": ("elimination", "sklearn_process"),
     }
-    statement = (
-        r"\Phi\,\mathop{\mathrm{argmin}}_\theta\ \tfrac12\|y-\Phi\theta\|^2+\tfrac\lambda2\|\theta\|^2"
-        r"=\mathbb{E}\,[f\mid f(X)+\sqrt\lambda\,\varepsilon=y]=K(K+\lambda)^{-1}y,\quad K=\Phi\Phi^{\mathsf T}"
-    )
-    source = "Lecture of 31 October in [@hanin2022]; [@rasmussen2006], chapters 2 and 6"
-    corrections = (
-        "The notes' kernels are strictly positive, ΣΣ a_i a_j K(x_i, x_j) > 0; their second example ⟨x, y⟩ is not, "
-        "on more points than dimensions. It has to be ≥ 0, and K(K + λ)⁻¹ needs no more when λ > 0. (Algebra, not "
-        "tested here.)",
-        "The notes' λ belongs to the sum of the losses. Where the risk is their mean, as elsewhere in the notes, "
-        "the same λ gives K(K + mλ)⁻¹y.",
-    )
-    remarks = (
-        "Everything here is deterministic up to rounding: intervals are points, and the margin is 1e-10 of the largest "
-        "output.",
-        "With fewer features than examples the span is everything, so that the part of the logistic weights outside it "
-        "is measured with more.",
-        "The infinitely wide network has no finite set of features. Its Gram matrix over training and test points is "
-        "factored as ΦΦᵀ, which gives features that are exact on these points.",
-        "Descent contracts by (κ − 1)/(κ + 1) a step with κ = (λ_max + λ)/λ: enough steps are a hypothesis.",
-    )
-    history = (
-        kit.Version(1, "the squared loss"),
-        kit.Version(2, "the logistic loss too", "the lecture's theorem is for any loss", "20 hold"),
-        kit.Version(
-            3,
-            "each way is judged at all points and kernels at once, and must fail with an ℓ1 penalty",
-            "no changed world failed the ways, so that they were identities to the judge",
-            seeds="10 of 10 hold; of 20 settings 17 hold, 3 fail",
-        ),
-        kit.Version(
-            4,
-            "an ℓ1 penalty a tenth of the one that leaves no weight; 10 000 steps for 4000",
-            "with λ above 5 the control of version 3 left no weight, and its share outside the span was 0/0",
-            seeds="10 of 10 hold, and 20 of 20 settings",
-        ),
-    )
     tiny = {"train": 10, "test": 5, "few": 6, "many": 20, "ridge": 1.0, "steps": 400}
     full = {"train": 150, "test": 100, "few": 60, "many": 2000, "steps": 20_000}
     out_of_scope = {"ridge": 1e-9}
@@ -213,6 +176,7 @@ class Representer(kit.Claim[Setting]):
         yield kit.rival(
             "the logistic loss gives the function of the squared loss",
             "both are in the span",
+            id="logistic_is_ridge",
             logistic=law.outputs,
         )
         yield kit.rival(

@@ -50,43 +50,6 @@ class SharedFilters(kit.Claim[draws.Setting]):
         "leaves its kernel as it is": "kernel",
         "makes it vary P_o/P_e times as much": ("ratio", "digits", "own"),
     }
-    statement = (
-        r"\mathrm E\,\Theta^{\text{shared}}=\mathrm E\,\Theta^{\text{own}},\qquad "
-        r"\frac{\mathrm{Var}\,\Theta^{\text{shared}}}{\mathrm{Var}\,\Theta^{\text{own}}}=\frac{P_o}{P_e},\qquad "
-        r"P_o=\frac{(\sum_p K_{pp})^2}{\sum_p K_{pp}^2}"
-    )
-    source = "[@novak2019] for the kernel; how much it varies is derived here"
-    remarks = (
-        "Only windows at one position meet in the kernel, as behind flatten each has a last weight of its own. With "
-        "one convolution its mean is the limit at every width; with two it is at equal inputs, and elsewhere to order "
-        "1/n.",
-        "With K the covariance of what filters read, 3/P_e is Σ_pq (E σ_p²σ_q² + 2 K_qq E σ_p²g_q + (K_pp K_qq + "
-        "2 K_pq²) E g_p g_q)/(Σ K_pp)² − 1, for σ_p = relu(z_p) and its slope g_p. Each mean has a closed form in "
-        "the angle between two windows.",
-        "On a digit a shared filter's kernel varies some eighteen times as much as that of filters of their own, and "
-        "on one less its mean five times. For that these are 64 times as many weights, and none learns from what "
-        "another position saw.",
-        "Pooled, sharing matters: windows at different positions meet, and the kernel is another.",
-        "How much kernels vary is judged at one input. With two hidden convolutions neither law holds, as kernels are "
-        "no mean of independent terms: filters of their own vary about twice as much as P positions.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "mean kernels of one and two hidden convolutions, and how much they vary along ρ and P and on digits",
-            "the design compared rates of 1/n; the ratio of the two variances has a closed form",
-        ),
-        kit.Version(
-            2,
-            "the ratio of both variances itself, on centred digits too, with P_o where windows differ in size; means "
-            "of 32 channels at four positions and more; P four times apart",
-            "version 1 printed P for P_o, which is wrong by half on digits; its scope held settings at which P cannot "
-            "be told, or 1/n was as large as the margin; its sentence did not say one convolution",
-        ),
-    )
-    shared = {
-        "claim.SharedFilters.middle": "says at which ρ means are looked at, and nothing of the law"
-    }
     tiny = {
         "positions": (2, 3),
         "correlations": (0.1, 0.8),
@@ -200,6 +163,7 @@ class SharedFilters(kit.Claim[draws.Setting]):
         yield kit.rival(
             "the kernel of pooled networks where filters are shared",
             "a filter that is shared reads all positions, as where they are pooled",
+            id="positions_meet",
             kernel=xarray.where(is_shared, self.kernel_of_pooled(), law.kernel),
         )
         yield kit.rival(
@@ -225,6 +189,7 @@ class SharedFilters(kit.Claim[draws.Setting]):
         yield kit.rival(
             "filters of their own count as P positions, whatever their windows' sizes",
             "each position has a filter of its own",
+            id="all_positions",
             digits=("kind", each(by_all_positions, digits).mean(1)),
         )
 
@@ -258,11 +223,13 @@ class SharedFilters(kit.Claim[draws.Setting]):
         yield kit.control(
             "centred images for those that are not, and the other way",
             "they have other correlations of positions",
+            id="other_images",
             digits=seen.digits.isel(kind=backwards).drop_vars("kind"),
         )
         yield kit.control(
             "signals of few positions for those of many, and the other way",
             "they are other signals",
+            id="fewer_positions",
             own=seen.own.isel(positions=backwards).drop_vars("positions"),
         )
 

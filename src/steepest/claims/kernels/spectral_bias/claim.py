@@ -64,41 +64,6 @@ class SpectralBias(kit.Claim[Setting]):
         "the residual decays as (1 − ηλ_k)^t": ("decay", "residual"),
         "smooth parts are learned first": "circle_order",
     }
-    statement = (
-        r"\langle v_k,f_t-y\rangle=(1-\eta\lambda_k)^t\langle v_k,f_0-y\rangle,\quad "
-        r"K(x,y)=\sum_k\lambda_k\psi_k(x)\psi_k(y),"
-        r"\quad\|f\|_{\mathcal H_K}^2=\sum_k\frac{\langle f,\psi_k\rangle^2}{\lambda_k}"
-    )
-    source = "Lecture of 31 October in [@hanin2022]; [@jacot2018]"
-    corrections = (
-        "The notes print the RKHS as T⁻¹L²; it is T^{1/2}L², as their own set {Σ a_k √λ_k ψ_k, a ∈ ℓ²} beside it says, "
-        "with ‖f‖² = ‖T^{-1/2}f‖². T⁻¹L² is not even a space of functions when infinitely many λ_k > 0.",
-        "The notes call {ψ_k} the orthonormal basis of the RKHS; it is one of L², that of the RKHS is {√λ_k ψ_k}.",
-    )
-    remarks = (
-        "ReLU networks without biases are not trained: their tangent kernels are measured at finite width. That "
-        "Fourier coefficients are eigenvalues and add up to the diagonal holds for any kernel "
-        "of the difference of angles: these two checks are declared idle. So does the formula of the norm, where "
-        "the printed one is rejected: it is algebra, not a test of networks.",
-        "A rate is log |⟨v_k, f_t − y⟩/⟨v_k, f_0 − y⟩|/t at the recorded step where the prediction is nearest 1/e.",
-        "Outputs are counted from their start, f − f₀, so that every mode starts with the same residual.",
-        "On the circle the Gram matrix of m equally spaced points has the eigenvalues Σ_a λ_{k+am}: the integral "
-        "operator's, with frequencies folded. Here they agree to rounding.",
-    )
-    history = (
-        kit.Version(1, "decays of modes on the circle and on digits"),
-        kit.Version(2, "tangent kernels of ReLU networks without biases", seeds="20 of 20 hold"),
-        kit.Version(
-            3,
-            "decays of all modes as one law, and residuals over the steps; mixtures of eigenvectors as a changed world",
-            "each mode was a check of its own at one step, and descent had no changed world",
-        ),
-    )
-    shared = {
-        "claim.SpectralBias.limit": "the experiment asks it for idle checks alone; rates are those of networks",
-        "claim.SpectralBias.network": "it makes the network; theory takes its limit of infinite width",
-        "steepest.dynamics._descend.logarithmic": "it says at which steps is recorded",
-    }
     tiny = {"width": 128, "modes": 2, "circle": 8, "digits": 8, "steps": 30, "seeds": 4}
     full = {"width": 4096, "modes": 5, "steps": 800, "seeds": 60}
     out_of_scope = {"multiple": 2.5}

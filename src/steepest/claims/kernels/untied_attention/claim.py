@@ -46,27 +46,6 @@ class UntiedAttention(kit.Claim[Setting]):
             "distance", power={"beta": 2, "d": -1}
         ),
     }
-    statement = (
-        r"\mathrm E\,\lVert\sum_q\bigl(\zeta_{pq}-\tfrac1P\bigr)v_q\rVert^2=\frac{\beta^2}{P^2d}\,K_{pp}\,"
-        r"\mathrm{tr}(HKHK)+O(d^{-2}),\qquad \zeta=\mathrm{softmax}\bigl(\tfrac\beta d\,QK^\top\bigr)"
-    )
-    source = "[@hron2020] for both limits; the distance is derived in theory.py"
-    remarks = (
-        "The square is that of one channel of the values, averaged over positions p. Values have a matrix of their own "
-        "and many channels.",
-        "Over √d the same formula without 1/d is the first order in β of a distance that does not fall: such attention "
-        "has no kernel in closed form.",
-        "On inputs of large variance, as digits with a large β, logits are not small at d = 32, and the next order "
-        "counts: it takes up to a tenth here.",
-        "That the kernels of untied attention and of average pooling are the same is no check, as one rule gives both.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "the distance from the mean over positions, for two kinds of inputs",
-            "widths, sharpnesses and the margin were set after drafts at seed 1101",
-        ),
-    )
     tiny = {
         "widths": (16, 64),
         "sharpnesses": (0.3, 0.6),

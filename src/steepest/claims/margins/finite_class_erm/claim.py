@@ -50,39 +50,6 @@ class FiniteClassErm(kit.Claim[None]):
         "A further bit of the names costs about (log 2)/2ε² examples": ("threshold", "price"),
         "if names are charged, only bits of the right one do": "own_name",
     }
-    statement = (
-        r"P(\text{right})=\sum_k P\big(B(m,\tfrac12+\varepsilon)=k\big)\,P\big(B(m,\tfrac12)<k\big)^{N-1},\qquad "
-        r"m\approx\frac{\log N}{2\varepsilon^2}\ \text{for small }\varepsilon;\qquad "
-        r"\text{with }\sqrt{\tfrac{\ell\log2}{2m}}\text{ charged for }\ell\text{ bits, }m\text{ is bounded for all }N"
-    )
-    source = (
-        "Srebro's lecture in [@vodrahalli2019] (programs of length T have capacity T; empirical and structural risk "
-        "minimization); [@blumer1987]; for codes [@shannon1948]"
-    )
-    remarks = (
-        "Threshold: examples with which the right predictor is chosen as often as not, where ties lose. The chance is "
-        "ragged in m, which is a whole number; so a line is laid through its normal quantiles over √m, for the exact "
-        "chances and for those that were seen.",
-        "The formula is exact where the errors of worthless predictors are independent fair coins. Those of parities "
-        "are so in pairs only; thresholds differ by less than one per cent.",
-        "log 2/2ε² a bit is the order for many names and small ε. Between 5 and 11 bits a further one costs 8 to 13 "
-        "per cent less by the formula, as the tail of a coin is thinner than its exponential bound, and the first few "
-        "bits cost less still: b log 2/2ε² itself is a rival. Names are sent through a binary symmetric channel here, "
-        "and as their number grows a bit costs exactly one over its capacity, 1/(1 − h(½ + ε)).",
-        "Charged names need a fifth more for each own bit between 2 and 5 bits, as all lengths compete at once. Their "
-        "threshold grows a little with the longest name, and stops.",
-        "The lunch is free in examples only: the transform that minimizes the risk over parities takes b 2^b "
-        "operations, and no way is known to learn noisy parities in polynomial time. Names of T bits stand for all "
-        "programs of that length; over them the least risk cannot even be computed.",
-    )
-    history = (kit.Version(1, "thresholds of empirical and of structural risk, for parities"),)
-    not_told = {
-        f"charged.bits.{null}": "that it hardly depends on the longest name is what is said"
-        for null in ("flat", "reversed")
-    }
-    shared = {
-        "claim.FiniteClassErm.edge": "it says which ε is the middle one, and computes nothing"
-    }
     tiny = {"edges": (0.14, 0.2), "bits": (4, 6, 8), "lengths": (2, 4), "seeds": 4, "draws": 30}
     full = {"bits": (5, 7, 9, 11, 13), "seeds": 40, "draws": 200}
     out_of_scope = {"ones": 0.3}
@@ -202,6 +169,7 @@ class FiniteClassErm(kit.Claim[None]):
         yield kit.rival(
             "∝ √N",
             "there are 2^b predictors to tell apart",
+            id="birthdays",
             threshold=law.threshold.isel(bits=0) * 2 ** ((law.bits - self.bits[0]) / 2),
         )
         yield kit.rival(

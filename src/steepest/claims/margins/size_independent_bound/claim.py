@@ -9,7 +9,6 @@ network is.
 from typing import Annotated
 
 import numpy as np
-import xarray
 
 from steepest import kit
 from steepest.claims.margins.size_independent_bound.experiment import (
@@ -71,41 +70,6 @@ class SizeIndependentBound(kit.Claim[list[Sample]]):
         "0.8/√n": kit.literal("rad", value=0.8, power={"size": -0.5}),
         "deep linear ones a vector's": "depth",
     }
-    statement = (
-        r"\max_{\frac12\lVert\theta\rVert^2\le1}\frac1n\sum_i\sigma_if_\theta(x_i)="
-        r"\max_{\lVert u\rVert=1}\Big|\frac1n\sum_i\sigma_i\,\mathrm{relu}\langle u,x_i\rangle\Big|,\qquad "
-        r"\text{Rad}\sim\frac{E\max_u|G(u)|}{\sqrt n};\qquad "
-        r"\max_{\lVert\theta\rVert^2\le L}\frac1n\sum_i\sigma_i\,v^\top W_{L-1}\cdots W_1x_i="
-        r"\lVert\tfrac1n\sum_i\sigma_ix_i\rVert"
-    )
-    source = (
-        "J. Lee's lecture in [@vodrahalli2019] (a bound independent of size by the arithmetic and geometric mean); the "
-        "lectures [@telgarsky2019] (linear lower bound); [@neyshabur2015b], [@golowich2018]"
-    )
-    remarks = (
-        "The bound is the one of voting-margin-bound: with high probability P(error) ≤ P̂(margin ≤ θ) + 2 Rad/θ + a "
-        "confidence term, for all networks of norm one and every θ of a list. Only Rad could know of the size. What is "
-        "judged here is Rad; what margin a network has at norm one is another question.",
-        "0.8 is for points in the plane of mean square length one: 0.82 of points without a direction, whose mean "
-        "square length is one, and 0.80 of a flat cloud. One vector has √π/2 = 0.89. That a ReLU contracts gives "
-        "twice 0.89, for neurons of both signs.",
-        "The norm decides. With layers of spectral norm one the best correlation is at most √2 times a neuron's in "
-        "the plane, as a layer has room for a neuron in each of two directions; here it is 1 to 2 % above it, and "
-        "does not grow with width either.",
-        "It is a theorem of two layers. On the corners of a hexagon with alternating signs no ReLU network of two "
-        "layers without biases correlates at all, and one of three does. On Gaussian points ascent on three and five "
-        "layers ended at a neuron's correlation, or below (36 of 36 samples in exploration, not judged).",
-        "The correlation of a neuron is exact: between two of 2n angles the sum is a sinusoid. Ascent need not find "
-        "the best neuron; so 64 neurons are shared out by 32 networks of two, or by two of 32.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "two layers, and linear networks of any depth, in the plane",
-            "margins were set on draft seeds 1101 to 1110; that of the width went from 2 to 4 % there, as one wide "
-            "network ended 9 % low",
-        ),
-    )
     tiny = {
         "sizes": (20, 60),
         "widths": (2, 8),
@@ -225,6 +189,7 @@ class SizeIndependentBound(kit.Claim[list[Sample]]):
         yield kit.rival(
             "∝ √L",
             "√L of bounds for deep networks",
+            id="root_of_depth",
             vector=law.vector * np.sqrt(layers / self.depths[0]),
         )
         yield kit.rival(
@@ -233,34 +198,33 @@ class SizeIndependentBound(kit.Claim[list[Sample]]):
             vector=law.vector * (2 / layers) ** (layers / 2),
         )
 
-    def rivals_of_rad(self, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals_of_rad(self, law):
         """Return wrong theories of the best neuron's mean correlation."""
         n = law.size.astype(float)
         middle = float(law.rad.sel(size=self.sizes[1])) * self.sizes[1] ** 0.2
-        return [
-            kit.rival(
-                "½√(π/n), which is a vector's",
-                "a ReLU contracts: the average of neurons of one sign is no larger",
-                rad=np.sqrt(np.pi / 4 / n),
-            ),
-            kit.rival(
-                "half of a vector's",
-                "a ReLU is half a line and half a modulus",
-                rad=np.sqrt(np.pi / 16 / n),
-            ),
-            kit.rival(
-                "∝ √(log n/n)",
-                "bounds by a dimension have √(log n/n)",
-                rad=law.rad.isel(size=1, drop=True)
-                * np.sqrt(np.log(n) / n / (np.log(n) / n)[1]).drop_vars("size"),
-            ),
-            kit.rival(
-                "∝ n^(−1/5)",
-                "the rate of a later bound that has no depth in it",
-                id="fifth_root",
-                rad=middle * n**-0.2,
-            ),
-        ]
+        yield kit.rival(
+            "½√(π/n), which is a vector's",
+            "a ReLU contracts: the average of neurons of one sign is no larger",
+            rad=np.sqrt(np.pi / 4 / n),
+        )
+        yield kit.rival(
+            "half of a vector's",
+            "a ReLU is half a line and half a modulus",
+            rad=np.sqrt(np.pi / 16 / n),
+        )
+        yield kit.rival(
+            "∝ √(log n/n)",
+            "bounds by a dimension have √(log n/n)",
+            id="logarithm",
+            rad=law.rad.isel(size=1, drop=True)
+            * np.sqrt(np.log(n) / n / (np.log(n) / n)[1]).drop_vars("size"),
+        )
+        yield kit.rival(
+            "∝ n^(−1/5)",
+            "the rate of a later bound that has no depth in it",
+            id="fifth_root",
+            rad=middle * n**-0.2,
+        )
 
     def controls(self, seen):
         yield kit.control(

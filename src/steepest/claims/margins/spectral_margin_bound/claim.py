@@ -66,62 +66,6 @@ class SpectralMarginBound(kit.Claim[Labelled]):
         "the larger the product of spectral norms": "lipschitz",
         "the smaller margins": ("margin", "ratio"),
     }
-    statement = (
-        r"s\uparrow\ \Rightarrow\ \Lambda=\prod_i\|W_i\|_2\uparrow,\ \gamma\downarrow,\ \Lambda/\gamma\uparrow;\quad"
-        r"\Pr[\mathrm{error}]-\widehat{\Pr}[\text{margin}\le\gamma]\le\tilde O\Bigl(\frac{\|X\|_F}{n}\,"
-        r"\frac{\Lambda}{\gamma}\,\Bigl(\sum_i\frac{\|W_i-W_i(0)\|_{2,1}^{2/3}}{\|W_i\|_2^{2/3}}\Bigr)^{3/2}\Bigr)"
-    )
-    source = "The lectures [@telgarsky2019]; [@bartlett2017]; [@bartlett2019]"
-    corrections = (
-        "The slides let Lipschitz constant over margin track the excess risk over epochs. Along one training on true "
-        "labels its rank correlation is about one half, and that of the Lipschitz constant alone none (version 2).",
-    )
-    remarks = (
-        "The order is that of the share of random labels, which nobody knows of real data; the share itself, 1/margin "
-        "and whatever else rises with it order these networks too. Within one share Λ/γ orders nothing. So these data "
-        "do not say that complexity is why networks err.",
-        "The bound itself is not tested: its value is in the figure, far above one, as is that of the VC bound.",
-        "γ is the median margin: half of the training images violate it, so the honest bound adds ½. Constants and "
-        "logarithms of Õ are left out.",
-        "Training and test labels have the same noise, else the excess risk would not be one of this distribution. "
-        "Networks of a seed share their start and their images, and random labels of a smaller share stay random in a "
-        "larger one.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "rank correlation with the excess risk along training",
-            "the number of steps has as much",
-        ),
-        kit.Version(
-            2,
-            "rank correlations over noise, at equal steps and at the end",
-            "the share of random labels in place of the bound held too",
-            seeds="19 of 20 hold, 1 is inconclusive",
-        ),
-        kit.Version(
-            3,
-            "Lipschitz constant and margin over noise, each by itself; shares of random labels are met exactly",
-            "the statement was a bound that no check tested",
-            seeds="of 17 9 hold, 8 are inconclusive",
-        ),
-        kit.Version(
-            4,
-            "shares of 0, 0.4 and 1 for 0, 0.25, 0.5 and 1, and 12 sets for 8",
-            "neighbouring shares were not told apart at every seed",
-            seeds="20 of 20 hold",
-        ),
-        kit.Version(
-            5,
-            "laws tilted over the share, which have the same order, are said not to be told",
-            "without a share of zero they are tried, and 7 of 20 settings were undecided for them",
-        ),
-    )
-    not_told = {
-        f"{name}.noise.{tilt}": "the order alone is predicted"
-        for name in ("lipschitz", "margin", "ratio")
-        for tilt in ("steeper", "shallower")
-    }
     ragged = ("value",)  # no margin is positive at the start of training
     tiny = {"noise": (0.0, 0.5, 1.0), "seeds": 3, "n": 20, "width": 16, "depth": 1, "steps": 200}
     full = {"noise": (0.0, 0.1, 0.25, 0.5, 0.75, 1.0), "n": 500, "width": 64, "steps": 3000}

@@ -91,68 +91,6 @@ class AnnealingNearConvex(kit.Claim[Setting]):
         "gets within O(dδ) of a bowl's bottom": ("worst", "ripple"),
         "descent stays in its first ripple": ("trapped", "valley"),
     }
-    statement = (
-        r"\sup|F-f|\le\delta\;\Rightarrow\;\mathbb E_{e^{-F/T}}[f]-\min f\le e^{2\delta/T}\,dT;\qquad "
-        r"f=\tfrac12\lVert x\rVert^2:\;\max_F\mathbb E_{e^{-F/T}}[f]=R\,\tfrac{dT}2"
-    )
-    source = "Vempala's talk in the notes [@vodrahalli2019]; [@belloni2015]"
-    remarks = (
-        "R is the fixed point of a threshold (`worst_mean`): the worst F is higher where f is below its own mean and "
-        "lower where it is above. The bound e^{2δ/T} is far above it, and not judged in the headline: in two "
-        "dimensions R is 1.9 for 7.4 at δ/T = 1, and 6.3 for 2981 at δ/T = 4, as it grows like δ/T alone. As f "
-        "concentrates in high dimension, R − 1 falls like d^(−1/2) at fixed δ/T.",
-        "A ripple of total height δ costs nothing at all, since its many periods average out: the mean is dT/2 up to "
-        "e^{−ω²T/2}, at T = δ/4 too. The theorem's worst case is not this one.",
-        "That the number of steps is of order d is not in the talk, which says polynomial. The constant is that of the "
-        "limit d → ∞ of Metropolis far from equilibrium (Christensen, Roberts and Rosenthal 2005): with v = ‖x‖²/(dT), "
-        "d dv/dt = −2 E[G min(1, e^G)], G ~ N(−ℓ²/2, ℓ²v), ℓ = 2.4. In four dimensions it takes 7 % "
-        "more; two are not judged by it.",
-        "Descent with noise, x ← x − F'(x)/2L + √(T/L)·N(0, 1) in each coordinate, climbs from ripple to ripple. Where "
-        "they are many over √T, its mobility is T/(⟨e^{R/T}⟩⟨e^{−R/T}⟩) with R = a cos ωx, that is 1/I₀(a/T)² (Lifson "
-        "and Jackson 1962). Steps of 1/2L are 1 to 5 % faster. With a > T the price is that of a barrier, e^{2a/T}. "
-        "Coordinates are independent, and one is run. The ripples of the walkers have ω = 12d/δ: their L is 144 d/δ.",
-        "The leaps matter: walkers of a temperature of a thousandth, whose proposals are as small as ripples, stay "
-        "where they start.",
-        f"Out of scope is a needle of depth {DEPTH:g}d at x = (6, …, 6), where f is 18d: it holds F's minimum, and "
-        "at T = ½ all but a vanishing share of exp(−F/T). Walkers do not find it: their means are as without it "
-        "(`hidden`). In two dimensions some walker meets it by chance in about one run of 1400.",
-        "The talk says that nearly convex functions are optimized in polynomial time by sampling, with a noisy and "
-        "adversarial oracle too; bound and accuracy are those of the paper. The worst F here is an adversary that is "
-        "fixed; noise of the oracle is not tested, nor convex functions other than the bowl.",
-        "Ripples hold descent where |x_i| < 12; starts beyond 10, in sixteen dimensions a few, are drawn again.",
-        "Walkers run in single precision, in half the time: heights are off by 1e-6 of themselves.",
-    )
-    history = (
-        kit.Version(1, "bound, ripples and worst bumps in each dimension", seeds="20 of 20 hold"),
-        kit.Version(
-            2,
-            "walkers with a needle; an interval for the bound; the worst bumps in the headline",
-            "the bound was judged by a largest mean",
-            seeds="19 hold, 1 out of range as its descent had not ended",
-        ),
-        kit.Version(
-            3,
-            "the worst bumps at each δ/T too, and the bound out of the headline; ripples at each T; arrivals at each "
-            "d; no starts where ripples do not hold; more steps of descent, and long ones as a changed world",
-            "the bound accepts any exponent beyond 0.67 δ/T for its 2δ/T, and one of two seeds was out of range",
-            seeds="15 of 20 hold, 5 undecided; of settings 18 hold, 2 undecided",
-        ),
-        kit.Version(
-            4,
-            "360 walkers for 240",
-            "means in two dimensions at the lowest temperature had intervals of 5 % in a margin of 8 %",
-        ),
-        kit.Version(
-            5,
-            "how many steps descent with noise takes in ripples, at three heights and three frequencies",
-            "walkers that descend with noise, which the source's theorems are about, were not timed; the formula was "
-            "tried by a draft at seed 1101, and its margin is from the error of steps of 1/2L",
-        ),
-    )
-    shared = {
-        "claim.AnnealingNearConvex.coordinates": "the starts of descent, which the setting holds",
-        "experiment.ripples": "amplitude and frequency of the function itself",
-    }
     tiny = {"dimensions": (2, 4, 6), "walkers": 10, "hold": 300}
     full = {"dimensions": (2, 4, 8, 16, 32, 64), "walkers": 400, "hold": 4800}
     out_of_scope = {"needle": 50.0}  # of the depth that hidden walkers have
@@ -420,110 +358,100 @@ class AnnealingNearConvex(kit.Claim[Setting]):
         yield from self.rivals_of_arrivals(law)
         yield from self.rivals_of_noise(law)
 
-    def rivals_of_means(self, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals_of_means(self, law):
         """Return wrong theories of what bumps cost walkers."""
         line = [worst_mean(1, ratio) for ratio in self.ratios]
         share = (law.ratio / law.ratio[-1]) ** 2
-        return [
-            kit.rival(
-                "bumps of height T cost nothing",
-                "bumps of height δ are small",
-                within=1.0,
-                worst=1.0,
-            ),
-            kit.rival(
-                "the bound e^{2δ/T} dT/2 is attained",
-                "it is what the proof gives",
-                id="attained",
-                ripple=law.ripple * np.exp(2 * self.delta / law.temperature),
-                worst=law.within,
-            ),
-            kit.rival(
-                "the worst bumps of the line in every dimension",
-                "the bound has one factor for all d",
-                worst=("ratio", line),
-            ),
-            kit.rival(
-                "R − 1 ∝ (δ/T)²",
-                "bumps of either sign cancel to first order",
-                worst=1 + (law.worst.isel(ratio=-1) - 1) * share,
-            ),
-            kit.rival(
-                "walkers find the needle",
-                "it holds the minimum of F, and nearly all of exp(−F/T) at T = ½",
-                hidden=NEEDLE**2 * law.dimension / 2,
-            ),
-        ]
+        yield kit.rival(
+            "bumps of height T cost nothing", "bumps of height δ are small", within=1.0, worst=1.0
+        )
+        yield kit.rival(
+            "the bound e^{2δ/T} dT/2 is attained",
+            "it is what the proof gives",
+            id="attained",
+            ripple=law.ripple * np.exp(2 * self.delta / law.temperature),
+            worst=law.within,
+        )
+        yield kit.rival(
+            "the worst bumps of the line in every dimension",
+            "the bound has one factor for all d",
+            worst=("ratio", line),
+        )
+        yield kit.rival(
+            "R − 1 ∝ (δ/T)²",
+            "bumps of either sign cancel to first order",
+            worst=1 + (law.worst.isel(ratio=-1) - 1) * share,
+        )
+        yield kit.rival(
+            "walkers find the needle",
+            "it holds the minimum of F, and nearly all of exp(−F/T) at T = ½",
+            hidden=NEEDLE**2 * law.dimension / 2,
+        )
 
-    def rivals_of_descent(self, setting: Setting) -> list[kit.Rival]:
+    def rivals_of_descent(self, setting):
         """Return wrong theories of where descent ends."""
         starts = self.coordinates(setting)
         nearest = [valley(x, x.shape[1], self.delta)[1].ravel() for x in starts]
-        return [
-            kit.rival(
-                "descent moves by half a period at most",
-                "so it is in ripples without a tilt",
-                trapped=0.5,
-            ),
-            kit.rival(
-                "descent ends at the nearest minimum",
-                "it is the closest",
-                valley=("start", np.concatenate(nearest)),
-            ),
-            kit.rival("descent ends at the bottom of f", "F is f up to δ", valley=0.0),
-        ]
+        yield kit.rival(
+            "descent moves by half a period at most",
+            "so it is in ripples without a tilt",
+            trapped=0.5,
+        )
+        yield kit.rival(
+            "descent ends at the nearest minimum",
+            "it is the closest",
+            valley=("start", np.concatenate(nearest)),
+        )
+        yield kit.rival("descent ends at the bottom of f", "F is f up to δ", valley=0.0)
 
-    def rivals_of_arrivals(self, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals_of_arrivals(self, law):
         """Return wrong theories of the steps that walkers take."""
         near = (_drift(1 + 1e-4) - _drift(1.0)) / 1e-4
         linear = np.log((self.start_height - 1) / (NEAR - 1)) / -near
         growth = law.dimension / law.dimension[-1]
-        return [
-            kit.rival(
-                "the relaxation near equilibrium, all the way",
-                "so walkers relax near equilibrium",
-                arrival=linear * law.dimension,
-            ),
-            kit.rival(
-                "d² steps",
-                "random walks need the square of the distance",
-                id="quadratic",
-                arrival=law.arrival * growth,
-            ),
-            kit.rival(
-                "d^⅓ steps",
-                "so it is with gradients, by Langevin proposals",
-                id="cube_root",
-                arrival=law.arrival * growth ** (-2 / 3),
-            ),
-        ]
+        yield kit.rival(
+            "the relaxation near equilibrium, all the way",
+            "so walkers relax near equilibrium",
+            arrival=linear * law.dimension,
+        )
+        yield kit.rival(
+            "d² steps",
+            "random walks need the square of the distance",
+            id="quadratic",
+            arrival=law.arrival * growth,
+        )
+        yield kit.rival(
+            "d^⅓ steps",
+            "so it is with gradients, by Langevin proposals",
+            id="cube_root",
+            arrival=law.arrival * growth ** (-2 / 3),
+        )
 
-    def rivals_of_noise(self, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals_of_noise(self, law):
         """Return wrong theories of descent with noise."""
         steepness = 1 + law.ratio * law.frequency**2
         smooth = 2 * steepness
-        return [
-            kit.rival(
-                "noise carries descent through ripples as if there were none",
-                "they cost Metropolis nothing",
-                langevin=smooth,
-            ),
-            kit.rival(
-                "a factor of I₀ in place of I₀²",
-                "the share of time at the top of a ripple",
-                langevin=law.langevin / i0(law.ratio),
-            ),
-            kit.rival(
-                "e^{2a/T} in place of I₀²",
-                "the law of Arrhenius, for a barrier of 2a",
-                langevin=smooth * np.exp(2 * law.ratio),
-            ),
-            kit.rival(
-                "steps ∝ ω in place of ω²",
-                "steps of one over the steepest slope",
-                langevin=law.langevin * law.frequency[1] / law.frequency,
-            ),
-        ]
+        yield kit.rival(
+            "noise carries descent through ripples as if there were none",
+            "they cost Metropolis nothing",
+            id="ripples_average_out",
+            langevin=smooth,
+        )
+        yield kit.rival(
+            "a factor of I₀ in place of I₀²",
+            "the share of time at the top of a ripple",
+            langevin=law.langevin / i0(law.ratio),
+        )
+        yield kit.rival(
+            "e^{2a/T} in place of I₀²",
+            "the law of Arrhenius, for a barrier of 2a",
+            langevin=smooth * np.exp(2 * law.ratio),
+        )
+        yield kit.rival(
+            "steps ∝ ω in place of ω²",
+            "steps of one over the steepest slope",
+            langevin=law.langevin * law.frequency[1] / law.frequency,
+        )
 
     def controls(self, seen):
         yield kit.control(
@@ -554,6 +482,7 @@ class AnnealingNearConvex(kit.Claim[Setting]):
         yield kit.control(
             "descent with noise and steps as short on the smooth bowl",
             "nothing holds them",
+            id="no_ripples",
             langevin=seen.smooth,
         )
 

@@ -78,32 +78,6 @@ class AnnealingSchedule(kit.Claim[Values]):
             "exponent",
         ),
     }
-    statement = (
-        r"T_k=\frac{c}{\log k}:\qquad P_k(\text{wrong well})\ \to\ 0\iff\sum_k k^{-D/c}=\infty\iff c\ge D,\qquad "
-        r"P_k\propto k^{-\Delta/c}\ (c>D),\quad k^{-\min(1/4,\,\Delta/D)}\ (c=D)"
-    )
-    source = (
-        "Lecture of Raginsky in the notes [@vodrahalli2019] (“you'll eventually get to the best one”, with β → ∞ "
-        "under a schedule); [@geman1986]; [@hajek1988], for the depth"
-    )
-    corrections = (
-        "The notes say that cooling under a schedule gets to the best basin eventually. That needs c ≥ D: with faster "
-        "schedules, and with smaller c, a part of the walks stays in a wrong well for ever.",
-    )
-    remarks = (
-        "Right means the well, not its bottom site: within a well the sites above its bottom have Gibbs's weights too.",
-        "Both passes of the ring differ in height. If they did not, tries would be twice as many, and the chance at c "
-        "= D would fall like k^(−min(1/2, Δ/D)). That exponent depends on the lattice: a quarter is the half of the "
-        "steps from the bottom that try the way to the lower pass, times the half of those at its top that go down on "
-        "the other side.",
-        "Exact laws up to 10¹² steps: the temperature is held while k grows by 3 %, so that such a block of steps is "
-        "a power of one matrix; with blocks of 6 % late chances must change by less than a third of the margin. "
-        "Theory is the chain of two states whose rates are those of a network of resistors, at every step.",
-        "With more wells D is the largest depth of any that is not the best, and Δ the least difference of a bottom "
-        "from the best one; they need not belong to one well. Here there are two.",
-        "Exponents are taken over the last decade, where the neighbouring powers of k have died down.",
-    )
-    history = (kit.Version(1, "exact laws to the twelfth decade, exponents, walkers"),)
     tiny = {"decades": 6, "walkers": 10, "groups": 3, "seeds": 3, "early": (150, 200)}
     full = {"decades": 13, "walkers": 1000, "groups": 40, "seeds": 10}
     out_of_scope = {"gap": 0.0}

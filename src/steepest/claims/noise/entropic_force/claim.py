@@ -82,47 +82,6 @@ class EntropicForce(kit.Claim[Setting]):
         ),
         "noisy labels are such a noise": "balance",
     }
-    statement = (
-        r"C=\alpha H:\quad\langle\bar\theta_i^2\rangle=\frac{\gamma\alpha}{2(1-\gamma\lambda_i)},\qquad "
-        r"\mathbb E\,\Delta\operatorname{tr}H=-\gamma^2\alpha\,\Big|\sum_i\nabla\lambda_i\Big|^2+O(\gamma^3);\qquad "
-        r"D=u^2-v^2:\ \ D_{t+1}=D_t(1-\gamma^2r_t^2)"
-    )
-    source = "Lecture of 16 November in [@hanin2022], corollary and proposition of Wei and Schwab; [@wei2019b]"
-    corrections = (
-        "The lecture has ⟨θ̄_i²⟩ ≥ γα/4. Its Hessian is 2λ_i, and the lemma gives γα/2 to first order; at a fixed place "
-        "it is exactly γα/(2(1 − γλ_i)).",
-        "The proposition multiplies a lower bound by λ_i' λ_j', which bounds nothing where that product is negative. "
-        "It needs the equality for all i, with one α. With α = 0.05 and 0.4 tr H grows (6.00 to 6.72 in 6000 steps).",
-    )
-    remarks = (
-        "That noise is α times the Hessian is an assumption of the lecture, “we don't prove this”. With a fresh "
-        "error of the label at every step it is true on the valley, with α = σ². What a network's own batches do is "
-        "put to the test by the claim noise-and-curvature.",
-        "The imbalance D of a product of two numbers obeys its law exactly at every step, for any sequence of labels. "
-        "What is left to theory is the mean of r², noise of the label and of uv around 1: 2σ²/(2 − γ tr H).",
-        "A label that is wrong and stays so is no such noise: D keeps its value once uv fits it. Noise of the same "
-        "covariance at all walls is none either: it pushes to where Σ log λ is smaller, and less.",
-        "The two walls of the first valley pull to different places, 0 and 1, and their sum to ⅓.",
-    )
-    history = (
-        kit.Version(1, "two valleys and a product of two numbers", seeds="20 of 20 hold"),
-        kit.Version(
-            2,
-            "laws over the steps; wrong labels that stay and noise of one covariance as changed worlds; 16 groups of "
-            "32 walkers for 8 of 64",
-            "every time was a check of its own, and no changed world was tried",
-            seeds="19 of 20 hold, 1 undecided; of settings 15, the others undecided",
-        ),
-        kit.Version(
-            3,
-            "48 walkers in each group; the height of the walls to 1.5 %",
-            "1 % of the height was undecided where steps are short",
-        ),
-    )
-    shared = {
-        "experiment.walls": "the valley itself; its slopes are differences of its heights in the tests",
-        "experiment.balance_law": "the point of the diagram calls it, not the experiment",
-    }
     tiny = {
         "walkers": 4,
         "seeds": 3,
@@ -315,6 +274,7 @@ class EntropicForce(kit.Claim[Setting]):
         yield kit.control(
             "unequal α for equal ones and the other way round",
             "which wall has the larger α decides",
+            id="other_pair",
             change=("pair seed", seen.change.values[::-1]),
         )
         yield kit.control(

@@ -60,57 +60,6 @@ class FluctuationDissipation(kit.Claim[Setting]):
         "the gradient is zero on average": "gradient",
         "weights align with it by ½γ tr C̃, at any step size": kit.literal("alignment", value=1),
     }
-    statement = (
-        r"\langle\nabla L\rangle=0,\qquad\langle(\theta-a)\cdot\nabla L\rangle="
-        r"\tfrac{\gamma}{2}\langle\operatorname{tr}\tilde C\rangle\ \ \forall a,\qquad "
-        r"\tilde C=\nabla L\,\nabla L^{\top}+\tfrac1b\big(1-\tfrac bm\big)\tfrac1m\sum_k g_k g_k^{\top}"
-    )
-    source = "Lecture of 16 November in [@hanin2022], lemma of Yaida; [@yaida2019]"
-    corrections = (
-        "The lecture writes the second moment as C̃_ii = C_ii + (∂_i L^B)², with the batch's gradient; it is the full "
-        "gradient's square, and a control here. The proof drops the square of ½θ_i² once.",
-        "The lecture draws batches by independent coins and speaks of covariances. Then the size of a batch is random "
-        "too, and its covariance is the uncentred (1/b)(1 − b/m)(1/m) Σ g_k g_kᵀ. The centred one belongs to batches "
-        "of a fixed size, with (m − b)/(m − 1) in place of 1 − b/m; at the three steps "
-        "here the excess risk would differ by 0.5, 0.03 and 2.7 %, less than is judged. "
-        "At the origin the mean gradient is large, and they differ by a quarter: there batches are drawn.",
-        "The lecture's N(0, C) for the noise is a limit of large batches. The skewness of the noise falls like "
-        "b^(−½): at b = 16 it is 0.2 in the middle, and up to 0.6, over random directions of a tanh network on digits "
-        "(its cumulants are exact, steepest.noise.batch_cumulants).",
-    )
-    remarks = (
-        "The average of θ·g with the gradient g of the same batch would telescope: it holds on any run, stationary or "
-        "not, and would test nothing. Here full gradient and C̃ come from all examples at every step.",
-        "The lemma holds about any point a, since the mean gradient is zero. About the origin flat directions make the "
-        "average useless, so that a is the exact minimum.",
-        "A stationary law with second moments exists only below a step that is smaller than 2/λ_max; for this set and "
-        "batches of 32 it is 0.89 of it. The map of second moments is computed and must contract.",
-        "For the logistic loss no such map is known. That its runs, which start at the minimum, stay near it is "
-        "seen in what the finite run adds.",
-        "The mean of T gradients is not zero but of the size of T independent noises, |⟨∇L⟩|² ≈ ⟨tr C⟩/T, as the mean "
-        "of batch gradients telescopes: that is what is judged, over all steps and both losses at once.",
-        "The third identity, for the risk itself as observable, ⟨|∇L|²⟩ = ½γ⟨tr HC̃⟩, is exact for the squared loss. "
-        "For another it leaves out derivatives of third order.",
-    )
-    history = (
-        kit.Version(1, "the identities on runs, and the excess risk"),
-        kit.Version(
-            2, "batches drawn away from the minimum", "at the minimum all covariances agree"
-        ),
-        kit.Version(
-            3,
-            "identities at each step and loss; the mean gradient against that of independent noises",
-            "its bound did not know the step size, and was undecided at smaller batches; 32 runs for 16",
-        ),
-    )
-    not_told = {
-        f"gradient.{null}": "runs at six steps know it to a sixth" for null in ("larger", "smaller")
-    }
-    shared = {
-        "experiment.patients": "the data",
-        "steepest.noise._moments.batch_factor": "the experiment adds C̃ with it; runs draw coins, and would not agree",
-        "experiment.minimum": "the gradient is zero there in the tests, to 1e-12",
-    }
     tiny = {"seeds": 3, "steps": 100, "burn": 20}
     full = {"seeds": 64, "steps": 20000}
     out_of_scope = {"shares": (0.95,)}

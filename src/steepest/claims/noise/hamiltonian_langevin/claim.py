@@ -70,38 +70,6 @@ class HamiltonianLangevin(kit.Claim[Setting]):
         "with momentum in √κ": ("momentum", "steps"),
         "at best as the heavy ball": "heavy_ball",
     }
-    statement = (
-        r"h=\lambda_{\max}^{-1/2},\;\gamma=2\lambda_{\min}^{1/2}:\;\lVert\mathbb E x_n\rVert\sim e^{-n/\sqrt\kappa};"
-        r"\qquad \min_{h,\gamma}\rho=\frac{\sqrt\kappa-1}{\sqrt\kappa+1};\qquad "
-        r"\rho<1\iff h<\frac2{\sqrt{\lambda_{\max}}}"
-    )
-    source = "End of Raginsky's talk in the notes [@vodrahalli2019]; BAOAB: [@leimkuhler2013]; [@polyak1964]"
-    remarks = (
-        "The talk says of momentum only that the time improves to one exponential in the condition number, for "
-        "non-convex functions and without a statement that could be tested. The quadratic is the case that is exact.",
-        "That the best BAOAB is the heavy ball is our derivation; nothing is known here to print it. The minimum over "
-        "h and γ is searched on the library's own step, not on the formula.",
-        "At the best pair the relaxation takes √κ/2 steps, half of that at h = 1/√λ_max and γ = 2√λ_min. Without "
-        "momentum the best step 2/(λ_max + λ_min) takes κ/2, but its variance along the fastest direction is κ + 1 "
-        "times too large.",
-        "Steps to a twentieth are predicted for each κ, and so is their exponent, which is that of the exact law over "
-        "these κ: between 10 and 1000 it is up to a hundredth off ½ and 1.",
-        "Velocities have the variance (1 − h²λ/4)/β, too little by a quarter along the fastest direction.",
-    )
-    history = (
-        kit.Version(1, "exponents ½ and 1, times and variances", seeds="20 of 20 hold"),
-        kit.Version(
-            2,
-            "exponents are those of the exact law over these κ; times at each κ in one check; walkers with momentum "
-            "and a step that is not the best as changed worlds",
-            "the exponent ½ was judged where the exact one is known and the interval leaves ½ out",
-        ),
-    )
-    shared = {
-        "experiment.arrival": "reads a course of means, of theory and of walkers; a test reads courses that are known",
-        "claim.HamiltonianLangevin.times": "says how long is run",
-        "steepest.noise._walkers.positive": "refuses steps that are not positive",
-    }
     tiny = {"kappas": (20.0, 90.0, 400.0), "walkers": 4, "seeds": 3}
     full = {"kappas": (10.0, 100.0, 1000.0, 10_000.0), "walkers": 200, "seeds": 16}
     out_of_scope = {"stretch": 2.1}
@@ -243,62 +211,58 @@ class HamiltonianLangevin(kit.Claim[Setting]):
             )
         )
 
-    def judge_steps(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge_steps(self, law, seen):
         """Compare the steps to a twentieth, and their growth with κ."""
-        return [
-            kit.power(
-                "momentum",
-                law.steps,
-                seen.steps,
-                0.02,
-                over="kappa",
-                label="steps to a twentieth with momentum, against κ",
-            ),
-            kit.power(
-                "plain",
-                law.plain_steps,
-                seen.plain_steps,
-                0.02,
-                over="kappa",
-                label="steps to a twentieth without momentum, against κ",
-            ),
-            # the intervals of steps are 0.3 to 1 %
-            *(
-                kit.follows(name, law[name], seen[name], 0.03, label=f"steps to a twentieth {of}")
-                for name, of in (
-                    ("steps", "with momentum"),
-                    ("data_steps", "with momentum, the data"),
-                    ("plain_steps", "without momentum"),
-                )
-            ),
-        ]
+        yield kit.power(
+            "momentum",
+            law.steps,
+            seen.steps,
+            0.02,
+            over="kappa",
+            label="steps to a twentieth with momentum, against κ",
+        )
+        yield kit.power(
+            "plain",
+            law.plain_steps,
+            seen.plain_steps,
+            0.02,
+            over="kappa",
+            label="steps to a twentieth without momentum, against κ",
+        )
+        # the intervals of steps are 0.3 to 1 %
+        yield from (
+            kit.follows(name, law[name], seen[name], 0.03, label=f"steps to a twentieth {of}")
+            for name, of in (
+                ("steps", "with momentum"),
+                ("data_steps", "with momentum, the data"),
+                ("plain_steps", "without momentum"),
+            )
+        )
 
-    def judge_radii(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge_radii(self, law, seen):
         """Compare spectral radii, and the step at which they pass one."""
-        return [
-            kit.follows(
-                "heavy_ball",
-                law.heavy_ball,
-                seen.best.isel(pair=2, drop=True),
-                1e-6,
-                absolute=True,
-                label="least radius over h and γ",
-            ),
-            kit.follows(
-                "radius",
-                law.radius,
-                seen.radius,
-                1e-9,
-                absolute=True,
-                label=f"radius at h = {self.stretch:g}/√λ_max, γ = 2√λ_min",
-            ),
-            kit.agrees(
-                "threshold",
-                abs(seen.threshold - law.threshold),
-                1e-6,
-                label="h√λ_max at which the radius passes one: distance to 2",
-            ),
-        ]
+        yield kit.follows(
+            "heavy_ball",
+            law.heavy_ball,
+            seen.best.isel(pair=2, drop=True),
+            1e-6,
+            absolute=True,
+            label="least radius over h and γ",
+        )
+        yield kit.follows(
+            "radius",
+            law.radius,
+            seen.radius,
+            1e-9,
+            absolute=True,
+            label=f"radius at h = {self.stretch:g}/√λ_max, γ = 2√λ_min",
+        )
+        yield kit.agrees(
+            "threshold",
+            abs(seen.threshold - law.threshold),
+            1e-6,
+            label="h√λ_max at which the radius passes one: distance to 2",
+        )
 
     def rivals(self, setting, law):
         lanes = setting.lanes
@@ -336,6 +300,7 @@ class HamiltonianLangevin(kit.Claim[Setting]):
             "velocities exact, places off; no bias without momentum; h < √2/√λ_max",
             "places are off by h²λ/4 and velocities exact, as for leapfrogs with noise in between kicks; "
             "small steps of any scheme are exact",
+            id="euler",
             threshold=np.sqrt(2),
             place=4 / 3,
             velocity=1.0,
@@ -353,6 +318,7 @@ class HamiltonianLangevin(kit.Claim[Setting]):
         return kit.rival(
             "friction √λ_min, critical by another convention",
             "friction enters the velocity once",
+            id="half_friction",
             radius=("lane", radii),
             steps=("kappa", [float(arrival) for arrival in arrivals[:-1]]),
             data_steps=float(arrivals[-1]),
@@ -378,6 +344,7 @@ class HamiltonianLangevin(kit.Claim[Setting]):
         yield kit.control(
             "the step 1/√λ_max with critical friction in place of the best",
             "it is twice as slow as the best",
+            id="usual_step",
             best=("lane pair", best),
         )
 

@@ -109,71 +109,6 @@ class LangevinMetastability(kit.Claim[None]):
         "leaves a basin after a nearly exponential time": ("variation", "exponential"),
         "whose mean tends to Eyring and Kramers' formula": ("mean", "line_limit", "plane_limit"),
     }
-    statement = (
-        r"\mathbb E\,\tau\simeq\frac{2\pi}{|\lambda_-|}\sqrt{\frac{|\det\nabla^2f(s)|}{\det\nabla^2f(a)}}\;"
-        r"e^{\beta(f(s)-f(a))},\qquad \tau/\mathbb E\,\tau\to\mathrm{Exp}(1)\qquad(\beta\to\infty)"
-    )
-    source = (
-        "Raginsky's talk of 27 January in the notes [@vodrahalli2019]: times of escape are exponential once divided "
-        "by their mean. The prefactor is from outside: [@kramers1940]; [@bovier2004]"
-    )
-    corrections = (
-        "The talk's condition β ≥ (d/ε²)(1 + log(T/δ)) for staying within ε of a minimum for a time T with probability "
-        "1 − δ lacks the least curvature m, and with the constant one it is not enough in low dimension. With "
-        "a = ε√(βm) a parabola is left at the rate m a^d e^(−a²/2) 2^(1−d/2)/Γ(d/2), and T times that must be below δ.",
-    )
-    remarks = (
-        "The mean time from −1 to 1 is β ∫ e^{βf(y)} ∫_{z<y} e^{−βf(z)} dz dy on the line. Moments of the exit time "
-        "of a chain with steps ε come from its transition matrix, with the exit absorbing. They tend to the integral "
-        "with corrections in powers of √ε, since an exit is noticed only after a whole step.",
-        "Kramers' formula is above the exact time at β = 2, and up to 20 % below it where walkers can go (β = 4 to 8). "
-        "It is a limit, judged by its first correction 1 + c/β on the line, c = 3/2 here, and by extrapolation in the "
-        "plane; a limit whose last two orders differ by more than 0.001 is not judged.",
-        "The exponential law is a limit too, and judged by its standard deviation alone: that is 0.86 of the mean at "
-        "β = 2 and 0.93 at β = 8.",
-        "In the plane the exact mean solves Lτ = −1 on cells, by the elimination without subtraction of Grassmann, "
-        "Taksar and Heyman, which keeps its precision at any barrier; tests compare it with the integral where the "
-        "stiffness does not change. The stiffness at the minimum is κ(−1), not that far away: for κ from 2 to 8 it is "
-        "2.8, and the time is multiplied by √(8/2.8) in the limit.",
-        "The effective potential f + log κ/2β is for fast second directions. Its error should fall like one over "
-        "their stiffness, which is not judged; it is judged itself where they are eight times as stiff as for the "
-        "walkers.",
-        "The time in the ball is exact, of an Ornstein–Uhlenbeck process from its stationary law in the ball, by its "
-        "eight slowest radial modes; no walkers.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "walkers in the plane at β = 4 to be quick, the limit on the line from β = 80 … 320",
-            "the extrapolation from β = 20 … 80 erred by 0.04 on the line",
-            seeds="20 of 20 hold",
-        ),
-        kit.Version(
-            2,
-            "limits from β = 30 … 200 in the plane, 120 … 800 on the line, where their orders agree; an elimination "
-            "without subtraction",
-            "two orders differed by 0.002, two thirds of the margin; the solver lost a factor e^(β/4) of precision and "
-            "returned negative times",
-            seeds="20 of 20 hold",
-        ),
-        kit.Version(
-            3,
-            "means and variations at each β, the formula's prefactor at each ratio, from five temperatures; other "
-            "temperatures, exchanged ratios and the way to the saddle alone as changed worlds",
-            "means over β hid the law of the variation, and no changed world failed the formula",
-        ),
-    )
-    shared = {
-        "experiment.chain_times": "of the walkers' step for theory, over smaller steps and at β = 32 here; walkers "
-        "check it",
-        "experiment.line_time": "the exact mean at the walkers' β there, at large β here; chains check it",
-        "experiment.stiffness": "the potential itself",
-        "steepest.claims.noise._double_well.reach": "where grids end; walkers have no such end",
-        "steepest.claims.noise._double_well.well": "the potential itself",
-        "steepest.noise._chains.exit_moments": "of the walkers' step in theory; walkers check it",
-        "steepest.noise._chains.transfer_matrix": "of the walkers' step in theory; walkers check it",
-        "steepest.noise._kramers.passage_time": "the integral of theory, which chains of small steps check",
-    }
     tiny = {
         "betas": (2.0, 3.0),
         "walkers": 64,
@@ -407,80 +342,76 @@ class LangevinMetastability(kit.Claim[None]):
             label="chance to leave the ball at the temperature that theory allows",
         )
 
-    def judge_line(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge_line(self, law, seen):
         """Compare times on the line: of walkers, of chains, and in their limits."""
-        return [
-            kit.follows(
-                "mean",
-                law.line_mean,
-                seen.line_mean,
-                0.07,  # two intervals
-                label="mean exit time of walkers",
-            ),
-            kit.follows(
-                "slope",
-                law.slope,
-                seen.slope,
-                0.015,
-                absolute=True,
-                label="slope of log mean exit time in β, walkers",
-            ),
-            kit.follows(
-                "variation",
-                law.line_variation,
-                seen.line_variation,
-                0.08,  # two intervals, half of the distance to the exponential law at β = 2
-                label="standard deviation over mean of exit times, walkers",
-            ),
-            kit.follows(
-                "integral",
-                law.integral,
-                seen.integral,
-                DIFFUSION,
-                label="mean exit time as ε → 0, against the exact integral",
-            ),
-            kit.follows(
-                "line_limit",
-                law.correction,
-                seen.line_limit,
-                LIMIT,
-                absolute=True,
-                label="(exact time over Kramers' − 1) β as β → ∞",
-            ),
-            kit.follows(
-                "exponential",
-                law.exponential,
-                seen.cold_variation,
-                0.01,
-                label=f"standard deviation over mean at β = {COLD:g}",
-            ),
-        ]
+        yield kit.follows(
+            "mean",
+            law.line_mean,
+            seen.line_mean,
+            0.07,  # two intervals
+            label="mean exit time of walkers",
+        )
+        yield kit.follows(
+            "slope",
+            law.slope,
+            seen.slope,
+            0.015,
+            absolute=True,
+            label="slope of log mean exit time in β, walkers",
+        )
+        yield kit.follows(
+            "variation",
+            law.line_variation,
+            seen.line_variation,
+            0.08,  # two intervals, half of the distance to the exponential law at β = 2
+            label="standard deviation over mean of exit times, walkers",
+        )
+        yield kit.follows(
+            "integral",
+            law.integral,
+            seen.integral,
+            DIFFUSION,
+            label="mean exit time as ε → 0, against the exact integral",
+        )
+        yield kit.follows(
+            "line_limit",
+            law.correction,
+            seen.line_limit,
+            LIMIT,
+            absolute=True,
+            label="(exact time over Kramers' − 1) β as β → ∞",
+        )
+        yield kit.follows(
+            "exponential",
+            law.exponential,
+            seen.cold_variation,
+            0.01,
+            label=f"standard deviation over mean at β = {COLD:g}",
+        )
 
-    def judge_plane(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge_plane(self, law, seen):
         """Compare times in the plane: of walkers, in their limit, and in the effective potential."""
-        return [
-            kit.follows(
-                "plane_mean",
-                law.plane_mean,
-                seen.plane_mean,
-                0.12,  # two intervals
-                label="mean exit time of walkers in the plane",
-            ),
-            kit.follows(
-                "plane_limit",
-                law.plane_prefactor,
-                seen.plane_prefactor,
-                LIMIT,
-                label="exact time over e^(βΔf) in the plane as β → ∞",
-            ),
-            kit.follows(
-                "effective",
-                law.effective,
-                seen.stiffer,
-                0.005,  # one over the stiffness: 0.003
-                label="exact time in the plane against the effective potential",
-            ),
-        ]
+        yield kit.follows(
+            "plane_mean",
+            law.plane_mean,
+            seen.plane_mean,
+            0.12,  # two intervals
+            label="mean exit time of walkers in the plane",
+        )
+        yield kit.follows(
+            "plane_limit",
+            law.plane_prefactor,
+            seen.plane_prefactor,
+            LIMIT,
+            label="exact time over e^(βΔf) in the plane as β → ∞",
+        )
+        yield kit.follows(
+            "effective",
+            law.effective,
+            seen.stiffer,
+            0.005,  # one over the stiffness: 0.003
+            label="exact time in the plane against the effective potential",
+        )
 
     def rivals(self, setting, law):
         d = np.array(self.dimensions)
@@ -492,71 +423,68 @@ class LangevinMetastability(kit.Claim[None]):
             stay_radius=("dimension", np.sqrt(d * (1 + np.log(self.horizon / self.risk)))),
         )
 
-    def rivals_of_line(self, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals_of_line(self, law):
         """Return wrong theories of times on the line."""
         formula = law.prefactor * np.exp(law.barrier * law.beta)
         colder = np.array([chain_times(self.step, 2 * beta).mean for beta in self.betas])
-        return [
-            kit.rival(
-                "Kramers' formula at every β, slope ¼",
-                "it is what the theorem prints",
-                id="formula_at_every_beta",
-                line_mean=formula,
-                integral=formula,
-                slope=self.slope(formula.values),
-                correction=0.0,
-            ),
-            kit.rival(
-                "c = ¾ in place of 3/2",
-                "fluctuations of the barrier, those of the well forgotten",
-                correction=0.75,
-            ),
-            kit.rival(
-                "barrier 2Δf, for noise of variance 1/β",
-                "the 2 of 2/β is easily lost",
-                line_mean=("beta", colder),
-                slope=self.slope(colder),
-                integral=("beta", [line_time(2 * beta) for beta in self.betas]),
-                barrier=2 * law.barrier,
-            ),
-            kit.rival(
-                "exponential times at every β",
-                "the talk, which puts it under large deviations, names no temperature",
-                line_variation=1.0,
-            ),
-            kit.rival(
-                "the standard deviation over mean of β = 8, 0.93",
-                "the law would stop changing at temperatures that walkers can have",
-                exponential=chain_times(self.step, 8.0).variation,
-            ),
-        ]
+        yield kit.rival(
+            "Kramers' formula at every β, slope ¼",
+            "it is what the theorem prints",
+            id="formula_at_every_beta",
+            line_mean=formula,
+            integral=formula,
+            slope=self.slope(formula.values),
+            correction=0.0,
+        )
+        yield kit.rival(
+            "c = ¾ in place of 3/2",
+            "fluctuations of the barrier, those of the well forgotten",
+            correction=0.75,
+        )
+        yield kit.rival(
+            "barrier 2Δf, for noise of variance 1/β",
+            "the 2 of 2/β is easily lost",
+            line_mean=("beta", colder),
+            slope=self.slope(colder),
+            integral=("beta", [line_time(2 * beta) for beta in self.betas]),
+            barrier=2 * law.barrier,
+        )
+        yield kit.rival(
+            "exponential times at every β",
+            "the talk, which puts it under large deviations, names no temperature",
+            line_variation=1.0,
+        )
+        yield kit.rival(
+            "the standard deviation over mean of β = 8, 0.93",
+            "the law would stop changing at temperatures that walkers can have",
+            exponential=chain_times(self.step, 8.0).variation,
+        )
 
-    def rivals_of_plane(self, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals_of_plane(self, law):
         """Return wrong theories of the second direction."""
         ratios = law.ratio
         at_minimum = stiffness(START, ratios, self.stiffness)
         at_saddle = self.stiffness * ratios**0.5
-        return [
-            kit.rival(
-                "the time of the line in the plane",
-                "the barrier and the path are the same",
-                plane_prefactor=float(law.prefactor),
-                plane_mean=chain_times(self.plane_step, self.plane_beta).mean,
-                effective=line_time(EFFECTIVE),
-            ),
-            kit.rival(
-                "the ratio of stiffnesses inverted",
-                "a wide saddle has more room",
-                plane_prefactor=float(law.prefactor) * np.sqrt(at_minimum / at_saddle),
-                plane_mean=("ratio", law.plane_mean.values[::-1]),
-                effective=("ratio", law.effective.values[::-1]),
-            ),
-            kit.rival(
-                "stiffness far away in place of that at the minimum",
-                "the ratio of the two stiffnesses that one wrote down",
-                plane_prefactor=float(law.prefactor) * np.sqrt(ratios),
-            ),
-        ]
+        yield kit.rival(
+            "the time of the line in the plane",
+            "the barrier and the path are the same",
+            plane_prefactor=float(law.prefactor),
+            plane_mean=chain_times(self.plane_step, self.plane_beta).mean,
+            effective=line_time(EFFECTIVE),
+        )
+        yield kit.rival(
+            "the ratio of stiffnesses inverted",
+            "a wide saddle has more room",
+            plane_prefactor=float(law.prefactor) * np.sqrt(at_minimum / at_saddle),
+            plane_mean=("ratio", law.plane_mean.values[::-1]),
+            effective=("ratio", law.effective.values[::-1]),
+        )
+        yield kit.rival(
+            "stiffness far away in place of that at the minimum",
+            "the ratio of the two stiffnesses that one wrote down",
+            id="far_stiffness",
+            plane_prefactor=float(law.prefactor) * np.sqrt(ratios),
+        )
 
     def controls(self, seen):
         turned = lambda array: (array.dims, array.values[::-1])
@@ -568,12 +496,14 @@ class LangevinMetastability(kit.Claim[None]):
         yield kit.control(
             "walkers and chains with the order of the β reversed",
             "β sets how long they stay",
+            id="other_temperature",
             times=turned(seen.times),
             chains=turned(seen.chains),
         )
         yield kit.control(
             "walkers that leave two such basins, one after the other",
             "a sum of two exponential times is not exponential",
+            id="two_in_a_row",
             times=seen.times + seen.times.roll(walker=1, roll_coords=False),
         )
         yield kit.control(

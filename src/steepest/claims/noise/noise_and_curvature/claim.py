@@ -69,64 +69,6 @@ class NoiseAndCurvature(kit.Claim[Setting]):
         "some sharp directions": "sharp",
         "have none of it": "silent",
     }
-    statement = (
-        r"C=\operatorname{Cov}_k(\nabla\ell_k):\quad \operatorname{tr}C\approx\tfrac{2L}{K}\operatorname{tr}H,"
-        r"\qquad C\ne\alpha H:\ \ v=\tfrac{1}{\sqrt K}\mathbf 1\otimes u\ \Rightarrow\ "
-        r"v^{\top}Cv\to0,\ v^{\top}Hv\sim\lambda_{\max}"
-    )
-    source = "Lecture of 16 November in [@hanin2022], claim of Wei and Schwab ([@wei2019b]); for 2L/K: [@mori2022]"
-    corrections = (
-        "The lecture takes C = αH at late times as a tool, “we don't prove this”. Here the cosine between them is "
-        "0.6 to 0.7, and α goes from zero to two or three times its mean over the sharpest directions.",
-        "The lecture of 3 October has the Hessian about the negative inverse of the Fisher information. It is that "
-        "information itself, with a positive sign and no inverse, and for labels that the network draws.",
-    )
-    remarks = (
-        "C is the covariance of one example's gradient; that of a batch is the same matrix over b, up to the factor of "
-        "finite data, so that the cosine does not depend on the batch.",
-        "Zero is the wrong null for a cosine of two positive matrices. H turned by a random rotation still has 0.1 "
-        "with C, and the identity 0.3; both are on the figure's scale.",
-        "One is the right null only up to the number of examples. With residuals replaced by white noise of the same "
-        "size, C = (2L/K) H holds in the mean, and the cosine is 0.98 with 1797 images, 0.93 with 400.",
-        "Why a sharp direction is silent: the labels of an image add up to one, and so do the outputs after training, "
-        "since the output layer's biases can always do that. A residual has then no component along the sum of the "
-        "outputs, in which the Hessian is as large as in any other combination of outputs. The spectrum shows it: its "
-        "largest eigenvalues come in groups of about ten, one for each output, and one in "
-        "each group has no noise.",
-        "For the squared loss H is close to JᵀJ and C is the same sum weighted by residuals. If these were white and "
-        "independent of J, α would be their mean square 2L/K. They are not, and “about” in the first sentence means a "
-        "fifth: tr C is 5 to 15 % above with 12 neurons, and with 20 it is not. Two corrections that one may think of "
-        "do not tell: images of large residuals do not have large Jacobians (the product of the means is 2 to 5 % "
-        "above the mean of products), and residuals that add up to zero make up for that.",
-        "Under cross-entropy with labels that the network draws itself, by its softmax, the second moment of gradients "
-        "and the Hessian have the same mean over the labels, at any weights: Bartlett's identity. With finitely many "
-        "labels an image one less their cosine falls like one over their number. Networks before training are tried, "
-        "and after it with four times the outputs as logits, in 40 random directions of the weights. With the labels "
-        "of the data the cosine stays 0.06 to 0.3 below one, and after training the trace is a quarter to a half.",
-    )
-    history = (
-        kit.Version(1, "trace, cosines, the silent direction", seeds="20 of 20 hold"),
-        kit.Version(
-            2,
-            "networks before training as a changed world; the silent direction has two thirds of λ_max; the cosine "
-            "with white residuals is above 0.9; six networks",
-            "no changed world failed the law of the traces",
-            seeds="20 of 20 hold; of settings 18, 2 undecided",
-        ),
-        kit.Version(
-            3,
-            "cross-entropy with labels that networks draw",
-            "another lecture takes the Hessian for minus the inverse of the Fisher information, and no check had a "
-            "likelihood; margins were set on seeds 1101 to 1110",
-            seeds="20 of 20 hold; of settings 16, 4 undecided",
-        ),
-        kit.Version(
-            4,
-            "residuals along the outputs that their image moves most as a changed world, drafted on key 77",
-            "the law of the traces had no power at two of twenty settings and at the full preset: with 32 neurons, and "
-            "at times with 17, networks before training have those traces too",
-        ),
-    )
     tiny = {"width": 3, "inputs": 4, "examples": 200, "steps": 60, "seeds": 3}
     full = {"width": 32, "seeds": 8, "steps": 20000}
     out_of_scope = {"steps": 5}

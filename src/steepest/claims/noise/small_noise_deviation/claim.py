@@ -95,59 +95,6 @@ class SmallNoiseDeviation(kit.Claim[None]):
         "with chance C e^(−βI)/√β": ("rate", "factor", "walked"),
         "I is the least action": "well_rate",
     }
-    statement = (
-        r"\lim_{\beta\to\infty}\frac1\beta\log P\Big(\sup_{t\le T}|X^\beta_t-X^\infty_t|>\delta\Big)=-I(\delta)="
-        r"-\min\Big\{\tfrac14\int_0^T|\dot x+\nabla f(x)|^2dt:\ \sup_{t\le T}|x-X^\infty|\ge\delta\Big\};\qquad "
-        r"f=\tfrac\lambda2x^2:\ \frac{P(\sup_t|X^\beta_t|>\delta)}{P(|X^\beta_T|>\delta)}\to\frac2{1-\tanh\lambda T}"
-    )
-    source = "Raginsky's talk of 27 January in the notes [@vodrahalli2019], on Freidlin and Wentzell's theory"
-    corrections = (
-        "The talk says that the probability, normalized by β, goes to zero as β → ∞. So it does, without being "
-        "normalized; what theory says is that (1/β) log P tends to −I(δ), which is not zero. (The talk's sentence is "
-        "true but weaker; it is not tested.)",
-    )
-    remarks = (
-        "Chances are exact, by killed kernels whose terms are all positive: 1e-20 has ten digits. The rate is "
-        "extrapolated from −log P − ½ log β = βI + c₀ + c₁/β + …; the ½ log β is that of a Gaussian tail at the end of "
-        "the time.",
-        "The factor in front is derived here. First exits are u/β before the end, with a density e^(−qu), "
-        "q = λ²δ²/(4 sinh² λT); who leaves then is out at the end with chance Φ(−λδ√(u/2)). So it is 2/(1 − tanh λT) "
-        "times as likely to be out some time as at the end, where the reflection of a plain Brownian motion has 2. "
-        "This needs e^(−qu) to have fallen before u = βT, at the start of the time: qTβ ≥ 2 is asked for.",
-        "The process is looked at every c/β, and then the factor is smaller by an amount that does not vanish with "
-        "noise: 6.2 at c = 0.1 where it is 8.4 if it is looked at always. Spitzer's identity for the walk that leads "
-        "back from the end gives it exactly, and that is what is judged, at each c and T. That the tube seems wider by "
-        "0.5826 standard deviations of a step (Broadie, Glasserman and Kou 1997) is its first order in √c, and errs by "
-        "a sixth at c = 0.4, T = 0.4.",
-        "In the double well the path starts at 1.2, and the cheapest way out is inward, where the curvature is weaker: "
-        "the least action is about half of what Gaussian deviations would cost. Its factor in front is not known.",
-        "That the factor in front goes like 1/√β is so where the cheapest exit is at the end of the time. Where it is "
-        "earlier, as for paths that start near the saddle and have long times, the claim is out of range.",
-        "On a parabola the law depends on β δ² and λT only, so that the axis of T is also that of λ.",
-        "Only one dimension is judged. The talk's chance is of the whole vector; on a parabola in more dimensions the "
-        "rate is that of the softest direction.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "walkers at β = 3 and 6; narrower margins of the rates; qTβ ≥ 2 is asked for",
-            "few leave at β = 8; at qTβ = 0.6 the extrapolated factor was 46.5 instead of 55.6",
-            seeds="20 of 20 hold",
-        ),
-        kit.Version(
-            2,
-            "rate and factor at each T, the well's rate at each δ, six temperatures, with convergence; the factor by "
-            "Spitzer's identity at each distance of looks; twice the walkers; free motion and linearized slopes as "
-            "changed worlds",
-            "one number each told nothing of the laws' shape, and looks were corrected to first order only",
-        ),
-    )
-    shared = {
-        "experiment.leave_chance": "of the walk with steps ε for theory, of the others for what is observed; walkers "
-        "check it",
-        "experiment.well_slope": "the slope of the double well, in actions there and in kernels here",
-        "experiment.well_curvature": "the same; the kernels use it for linearized slopes alone",
-    }
     tiny = {
         "betas": (16.0, 24.0, 32.0),
         "horizons": (0.5, 0.75),
@@ -363,70 +310,68 @@ class SmallNoiseDeviation(kit.Claim[None]):
         yield from self.rivals_of_rate(law)
         yield from self.rivals_of_factor(law)
 
-    def rivals_of_rate(self, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals_of_rate(self, law):
         """Return wrong theories of the least action."""
         linearized = [
             well_rate(self.well_start, d, self.well_horizon).linearized for d in self.well_deltas
         ]
-        return [
-            kit.rival(
-                "I = λδ²/2, at any time",
-                "the barrier βf(δ) of the stationary law",
-                rate=self.curvature * self.delta**2 / 2,
-            ),
-            kit.rival(
-                "2I, for noise of variance 1/β",
-                "the 2 of 2/β is easily lost",
-                rate=2 * law.rate,
-                well_rate=2 * law.well_rate,
-                walked=("walk_beta", self.walked(2.0)),
-            ),
-            kit.rival(
-                "I = δ²/4T, without a gradient",
-                "noise alone, in a short time",
-                rate=self.delta**2 / (4 * law.horizon),
-            ),
-            kit.rival(
-                "Gaussian deviations in the double well",
-                "deviations are small with little noise",
-                well_rate=("well_delta", linearized),
-            ),
-        ]
+        yield kit.rival(
+            "I = λδ²/2, at any time",
+            "the barrier βf(δ) of the stationary law",
+            rate=self.curvature * self.delta**2 / 2,
+        )
+        yield kit.rival(
+            "2I, for noise of variance 1/β",
+            "the 2 of 2/β is easily lost",
+            rate=2 * law.rate,
+            well_rate=2 * law.well_rate,
+            walked=("walk_beta", self.walked(2.0)),
+        )
+        yield kit.rival(
+            "I = δ²/4T, without a gradient",
+            "noise alone, in a short time",
+            rate=self.delta**2 / (4 * law.horizon),
+        )
+        yield kit.rival(
+            "Gaussian deviations in the double well",
+            "deviations are small with little noise",
+            well_rate=("well_delta", linearized),
+        )
 
-    def rivals_of_factor(self, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals_of_factor(self, law):
         """Return wrong theories of the factor in front."""
         always = 2 / (1 - np.tanh(self.curvature * law.horizon))
         ahead = 2 * law.rate / self.delta
         wider = np.exp(-ahead * OVERSHOOT * np.sqrt(2 * xarray.DataArray(law.look)))
         at_end = [end_chance(*self.parabola(self.horizons[-1]), beta) for beta in self.walk_betas]
-        return [
-            kit.rival(
-                "the factor of a free motion, 2 if it is looked at always",
-                "who was out is out at the end with chance one half",
-                id="reflection",
-                factor=(
-                    "horizon look",
-                    self.factors(lambda curvature, *tube: exit_factor(FREE, *tube)),
-                ),
+        yield kit.rival(
+            "the factor of a free motion, 2 if it is looked at always",
+            "who was out is out at the end with chance one half",
+            id="reflection",
+            factor=(
+                "horizon look",
+                self.factors(lambda curvature, *tube: exit_factor(FREE, *tube)),
             ),
-            kit.rival(
-                "the chance to be out at the end",
-                "the end of the time is the likeliest to be out",
-                id="at_the_end",
-                factor=1.0,
-                walked=("walk_beta", at_end),
-            ),
-            kit.rival(
-                "2/(1 − tanh λT) whatever the distance of looks",
-                "looks are close to each other",
-                factor=always,
-            ),
-            kit.rival(
-                "the tube seems wider by 0.5826 standard deviations of a step",
-                "Broadie, Glasserman and Kou's correction of barriers",
-                factor=always * wider,
-            ),
-        ]
+        )
+        yield kit.rival(
+            "the chance to be out at the end",
+            "the end of the time is the likeliest to be out",
+            id="at_the_end",
+            factor=1.0,
+            walked=("walk_beta", at_end),
+        )
+        yield kit.rival(
+            "2/(1 − tanh λT) whatever the distance of looks",
+            "looks are close to each other",
+            id="watched_always",
+            factor=always,
+        )
+        yield kit.rival(
+            "the tube seems wider by 0.5826 standard deviations of a step",
+            "Broadie, Glasserman and Kou's correction of barriers",
+            id="wider_tube",
+            factor=always * wider,
+        )
 
     def controls(self, seen):
         yield kit.control(
@@ -438,11 +383,13 @@ class SmallNoiseDeviation(kit.Claim[None]):
         yield kit.control(
             "the double well's slope linearized around its path",
             "its deviations are Gaussian",
+            id="linear_well",
             well_chances=seen.gaussian_chances,
         )
         yield kit.control(
             "walkers of the largest β for those of the smallest, and so on",
             "it sets how many leave",
+            id="other_temperature",
             left=(seen.left.dims, seen.left.values[::-1]),
         )
 

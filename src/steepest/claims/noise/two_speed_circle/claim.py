@@ -72,68 +72,6 @@ class TwoSpeedCircle(kit.Claim[None]):
         "spends 4/5 of its time on the other half": (kit.literal("limit", value=0.8), "walkers"),
         "time ∝ 1/variance": kit.literal("law", "density", power={"step": 2}),
     }
-    statement = (
-        r"\sum_{ij}\partial_i\partial_j\left(C_{ij}\,p\right)=0;\quad C=\sigma^2I\;\Rightarrow\;p\propto\sigma^{-2},"
-        r"\qquad \sigma\in\{1,2\}:\;P(\text{slow half})=\frac{4N}{5N+4}\to\frac45\ (4\mid N)"
-    )
-    source = (
-        "Lecture of 16 November in [@hanin2022], challenge problem and the conclusion about tr C(θ)"
-    )
-    corrections = (
-        "The notes answer √2/(√2 + 1) = 0.586 for the slow half; it is 4/5. Their density is inverse to the root of "
-        "the step, where it is inverse to its square.",
-        "The notes conclude that SGD also minimizes tr C(θ). That is so for isotropic noise. If the noise along each "
-        "coordinate depends on the other one alone, the stationary law is uniform, and tr C has no say.",
-    )
-    remarks = (
-        "The share on N sites is proved in `lattice_share`: on the fast half of the ring the mass rises linearly "
-        "along the even sites and falls along the odd ones, or the other way round, so that the density is a "
-        "sawtooth, flat only on average over two neighbours. For N = 2 modulo 4 it is 4(N − 2)/(5N − 6).",
-        "Waiting does what stepping does: a walk of steps ±1 that stays where it is three times out of four on one "
-        "half has the share 4/5 at every N, by detailed balance (run at the largest N). What matters is the variance, "
-        "and that it is taken where the step starts: a walk with the same variances that crosses each edge with one "
-        "probability in both directions (the control) has the uniform law.",
-        "On the torus the coordinates move one after the other; then the laws on the lattice are exact products. Under "
-        "isotropic noise, long where both coordinates are on their fast half, one of them moves at a time, drawn by a "
-        "fair coin, and the law is no product: it is solved for on the two-dimensional lattice, and extrapolated to "
-        "N → ∞ it is 4 : 8 : 1.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "rings, walkers on a torus; the last two sizes are N and 2N",
-            seeds="19 of 20 hold, 1 undecided",
-        ),
-        kit.Version(
-            2,
-            "isotropic noise that both coordinates set; any two last sizes",
-            "noise that the first coordinate sets for both says no more than that coordinate's own walk",
-            seeds="20 of 20 hold",
-        ),
-        kit.Version(
-            3,
-            "shares on every ring, at every k, and in every zone of the torus as laws; walks drawn by edge, and the "
-            "other noise, as changed worlds",
-            "only the shares on rings had a changed world; 300 walkers for 200",
-            seeds="20 of 20 hold",
-        ),
-        kit.Version(
-            4,
-            "four lengths of steps in all of its scope",
-            "three did not tell whether the density rises or falls with them, at 10 of 20 settings",
-        ),
-    )
-    shared = {
-        "claim._zones": "it adds up corners",
-        **{
-            name: "under isotropic noise theory solves for the law, and walkers walk"
-            for name in (
-                "claim.on_the_plane",
-                "experiment.quadrant",
-                "steepest.noise._chains.stationary",
-            )
-        },
-    }
     tiny = {"sites": (40, 80, 160), "steps": (2, 3, 4), "fine": 100, "walkers": 5, "time": 50}
     full = {"sites": (100, 200, 400, 800, 1600, 3200, 6400), "walkers": 1000, "time": 20_000}
     out_of_scope = {"bias": 0.05}
@@ -331,6 +269,7 @@ class TwoSpeedCircle(kit.Claim[None]):
         yield kit.rival(
             "a product of the coordinates' laws under isotropic noise too",
             "each coordinate's walk has long steps on half of its circle",
+            id="independent",
             zones=("noise zone", law.zones.values[[0, 1, 0]]),
             plane=("zone", (0.64, 0.32, 0.04)),
         )
@@ -339,6 +278,7 @@ class TwoSpeedCircle(kit.Claim[None]):
         yield kit.control(
             "a walk with one chance for both ways across an edge",
             "its variances are the same, but its steps are drawn by edge and have a mean at the joints",
+            id="conducting",
             rings=seen.conducting,
             waiting=seen.conducting_waiting,
             density=seen.conducting_density,

@@ -97,44 +97,6 @@ class CriticalTuning(kit.Claim[Setting]):
         ),
         "there alone": ("growth_along", "growth_across"),
     }
-    statement = (
-        r"K^*=C_b+C_W\,\mathbb{E}\,\sigma^2,\quad \chi_\parallel=\frac{C_W}{2}\,\mathbb{E}\,(\sigma^2)''=1,"
-        r"\quad \chi_\perp=C_W\,\mathbb{E}\,\sigma'^2=1"
-    )
-    source = "Lectures of 14 and 19 September in [@hanin2022]; [@roberts2022]"
-    corrections = (
-        "The notes label their first example tanh and print K^(l+1) = C_W² K; it is the linear network, and "
-        "K^(l) = C_W^l K.",
-    )
-    remarks = (
-        "Margins on variance and covariance are 8 %: corrections to the recursion are of order depth/width, 1 %, and "
-        "the mean of the networks is known to 3.5 % in the last layer (95 %, all points at once).",
-        "GELU's critical variance K* = 3.56 attracts only from above; just below lies a second fixed point, 3.04, that "
-        "attracts slowly, so ordinary inputs with K near 2 never reach the tabulated K*.",
-        "Networks are drawn layer by layer from their exact conditional law (rows of Gaussian weights applied to known "
-        "activations are Gaussian), which needs no weight matrices.",
-        "For your own activation print steepest.kernels.recommended_initialization(activation); phase_diagram and "
-        "predict_signal tell what other choices do.",
-    )
-    history = (
-        kit.Version(1, "the mean over layers; networks at the C_W that the recursion is given"),
-        kit.Version(
-            2,
-            "C_W located by measured growth; the last layer; a chaotic point",
-            "a wrong C_W passed as well",
-            seeds="19 of 20 hold, 1 undecided",
-        ),
-        kit.Version(
-            3,
-            "one law over the activations, and moments at a quarter, half and all of the layers; 32 layers for 64 and "
-            "320 networks for 400; C_W of all activations are the headline, and growth away from it; networks of "
-            "another activation, critical ones and heavier weights as changed worlds",
-            "the headline was that of the first activation, and nothing but other numbers had failed it",
-        ),
-    )
-    shared = {
-        "claim.moments_of": "it names two columns of three; the layers of both are computed apart"
-    }
     tiny = {
         "activations": ("relu", "tanh"),
         "width": 64,
@@ -351,6 +313,7 @@ class CriticalTuning(kit.Claim[Setting]):
         yield kit.control(
             "networks of another activation in the place of each",
             "each has a critical initialization of its own",
+            id="other_activation",
             **{name: seen[name].roll(activation=1) for name in names},
         )
         yield kit.control(
@@ -365,6 +328,7 @@ class CriticalTuning(kit.Claim[Setting]):
         return kit.control(
             "networks whose C_W is five per cent more than the scan says",
             "they are not what the scan says",
+            id="heavier_weights",
             located=seen.located / 1.05,
         )
 

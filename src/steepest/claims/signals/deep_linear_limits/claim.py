@@ -78,50 +78,6 @@ class DeepLinearLimits(kit.Claim[None]):
         "mean −½ Σ 1/n_l": "mean",
         "variance ½ Σ 1/n_l": "variance",
     }
-    statement = (
-        r"\|\theta\|\overset{d}{=}\Big(\prod_{l=1}^{L}\frac{\chi^2_{n}}{n}\Big)^{1/2},\quad "
-        r"\mathbb{E}\log\|\theta\|=\frac{L}{2}\Big(\psi\big(\tfrac n2\big)-\log\tfrac n2\Big)\approx-\frac{L}{2n},"
-        r"\quad "
-        r"\operatorname{Var}\log\|\theta\|=\frac{L}{4}\psi_1\big(\tfrac n2\big)\approx\frac{L}{2n}"
-    )
-    source = "Lecture of 7 December in [@hanin2022]; [@hanin2023]"
-    corrections = (
-        "The notes print log‖θ‖ ≈ N(−L/4n, L/4n), from a variance 1/n of χ²_n/n; that variance is 2/n, and both "
-        "numbers are L/2n.",
-        "The notes' product runs over l = 1, …, L. With variance one over fan-in there is one factor for each weight "
-        "matrix: a network with L hidden layers has L + 1, the input's χ²_{n_0}/n_0 among them. Here L counts "
-        "matrices.",
-        "The notes print the Marchenko–Pastur density over 2π · 2x; it is over 2παx. As printed its mass is α/2.",
-    )
-    remarks = (
-        "Vectors are multiplied by explicit matrices and rescaled to length one after each, and the logarithms of the "
-        "lengths added, so that nothing underflows.",
-        "Mean and variance are compared with their exact values, sums of digamma and trigamma functions; at width 8 "
-        "these are 4 and 13 % beyond −½ Σ 1/n_l and ½ Σ 1/n_l. The normal law is that of the sentence: at width 8 the "
-        "share below a quantile is up to 0.03 off.",
-        "Whole layers do not make all networks' Σ 1/n_l equal to the last digit: the laws count the actual layers.",
-        "Where widths are one to four, Σ 1/n_l of the geometric mean width is that of the narrow layers alone.",
-        "The exponent −1/2 of the spread is that of large widths; between widths 8 and 24 the exact spread "
-        "√(L ψ₁(n/2))/2 falls with exponent −0.54.",
-    )
-    history = (
-        kit.Version(1, "equal widths"),
-        kit.Version(2, "alternating widths", seeds="20 of 20 hold"),
-        kit.Version(
-            3,
-            "mean and variance at three Σ 1/n_l of every network, the normal law by shares below its quantiles, the "
-            "mean over the depth; one matrix in all layers as a changed world; alternating widths 8 and 32",
-            "a distance of at most 0.1 had room for other laws, no changed world failed mean or variance, and with "
-            "widths 8 and 64 the narrow layers alone were within the margin",
-        ),
-    )
-    not_told = {
-        "variance.network.flat": "at one Σ 1/n_l the variances of all networks are nearly equal, as the sentence says",
-        "variance.network.exchanged": "they are 14 % apart at most",
-    }
-    shared = {
-        "claim.DeepLinearLimits.rounds": "it counts layers, a given of both sides; the normal law does not ask it"
-    }
     tiny = {
         "widths": (8, 12, 16),
         "deep": 80,
@@ -402,20 +358,16 @@ class DeepLinearLimits(kit.Claim[None]):
         mean, variance = map(replaced, (law["mean"], law.variance), moments)
         return kit.rival(label, why, id=id, mean=mean, variance=variance)
 
-    def rivals_of_spectrum(self, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals_of_spectrum(self, law):
         """Return wrong theories of the spectrum of sample covariances."""
-        return [
-            kit.rival(
-                "the printed density, over 4πx",
-                "as printed",
-                spectrum=law.spectrum * self.alpha / 2,
-            ),
-            kit.rival(
-                "the sample covariance is the identity",
-                "n_0 → ∞ first",
-                spectrum=("eigenvalue", (self.grid >= 1).astype(float)),
-            ),
-        ]
+        yield kit.rival(
+            "the printed density, over 4πx", "as printed", spectrum=law.spectrum * self.alpha / 2
+        )
+        yield kit.rival(
+            "the sample covariance is the identity",
+            "n_0 → ∞ first",
+            spectrum=("eigenvalue", (self.grid >= 1).astype(float)),
+        )
 
     def controls(self, seen):
         yield kit.control(

@@ -87,37 +87,6 @@ class DepthScale(kit.Claim[Setting]):
 
     kind = "limit"
     says = {"as exp(−l/ξ)": "remaining", "in order": "ordered", "in chaos": "chaotic"}
-    statement = (
-        r"|c^{(l)}-c^*|\sim e^{-l/\xi},\quad \xi^{-1}=-\log\chi_{c^*},\quad "
-        r"\chi_{c^*}=C_W\,\mathbb{E}\,\sigma'(u)\,\sigma'(v)"
-    )
-    source = "Lecture of 19 September in [@hanin2022]; [@schoenholz2017], figure 2"
-    remarks = (
-        "Two pairs of inputs start at the resting variance; the mean difference of their correlations is fitted.",
-        "In the chaotic phase they start at c* ± 0.1: shifts of order 1/n and the second order of the correlation map "
-        "are common to both and drop out. In the ordered phase they start at 1 and 0.99: no noise hides a small "
-        "difference there, while from 0.9 the second order of the map alone makes ξ up to 9 % too small.",
-        "Where c* is near 1 they start at most a fifth of 1 − c* away from it. Started at c* ± 0.1 there too, one of "
-        "them stays near the unstable fixed point 1, and even infinite width gives a ξ up to 41 % too large.",
-        "The depth to which networks can be trained is not judged. In 300 steps it was 11, 10 and 8 times ξ at ξ = "
-        "1.2, 2.3 and 3.6: it grows with ξ, and more slowly.",
-    )
-    history = (
-        kit.Version(1, "starts at c* ± 0.1"),
-        kit.Version(2, "starts nearer to c* where c* > 1/2", "ξ came out up to 41 % too large"),
-        kit.Version(3, "training is no part of the first sentence"),
-        kit.Version(
-            4,
-            "ξ in order to 3 %, what remains at every layer, twenty groups for ten; training is gone",
-            "ξ × 1.07 held, and training was judged in the full preset alone",
-            seeds="20 of 20 hold",
-        ),
-        kit.Version(
-            5,
-            "points of a phase are farther apart in the scope",
-            "at C_W = 3 and 3.5 scales were too near to each other: of 20 settings 11 held, 9 were undecided",
-        ),
-    )
     tiny = {"width": 600, "layers": 12, "networks": 40}
     full = {"networks": 3000, "layers": 24}
     out_of_scope = {"c_w": (1.8, 2.5), "c_b": (0.05, 0.05)}

@@ -102,63 +102,6 @@ class LazyOrRich(kit.Claim[Setting]):
         ),
         "under µP both keep moving": ("change_mup_first", "change_mup_second", "change_mup_kernel"),
     }
-    statement = (
-        r"\text{NTK:}\;\; \Delta f=\Theta(1),\;\; \Delta z^{(l)}_i=\Theta(n^{-1/2}),\;\;"
-        r"\frac{\|\Delta\Theta\|}{\|\Theta\|}=\Theta(n^{-1});\qquad \mu\mathrm{P:}\;\; \text{all }\Theta(1)"
-    )
-    source = (
-        "Lecture on pathologies of the NTK regime in [@hanin2022]; [@chizat2019]; [@yang2021]; for 1/n: "
-        "[@dyer2020]"
-    )
-    corrections = (
-        "The notes print as the remedy W ~ N(0, C_W/n) in hidden layers, N(0, 1/n²) in the last, and steps "
-        "η_w = η_b = o(1) for all layers, where o seems to stand for O as it does elsewhere there. The kernel of that "
-        "network grows like n, so that no step of order one is stable. With steps of order 1/n the last layer learns "
-        "alone: hidden features move like 1/n² and 1/n, less than in the NTK parameterization. µP has the same start, "
-        "and steps of order n, 1 and 1/n from first to last layer.",
-    )
-    remarks = (
-        "Changes are root mean squares over examples and neurons; the kernel's is the Frobenius norm of the change "
-        "over that of the initial kernel. Those of features and kernel are judged per change of the output: how far an "
-        "output goes depends on where it starts, which is chance, and says nothing of laziness.",
-        "Older bounds say n^(-1/2) for the kernel. Its first derivative in time is odd in the last layer's weights, "
-        "so that the mean of that derivative vanishes; what is left is a fluctuation of size 1/n.",
-        "Without biases the mean-field parameterization and µP are the same networks with the same steps, written "
-        "differently; the full preset runs both.",
-    )
-    history = (
-        kit.Version(1, "the exponent of the kernel is at most −1/2"),
-        kit.Version(
-            2,
-            "it is −1; changes per change of the output; the printed remedy",
-            "−1/2 is a bound, and how far an output goes is chance",
-            "4 of 5 hold, 1 undecided",
-        ),
-        kit.Version(
-            3,
-            "twenty-four wide networks for twelve outside the NTK parameterization",
-            "one seed left the growth of the printed kernel undecided",
-            "19 of 20 hold, 1 undecided",
-        ),
-        kit.Version(
-            4,
-            "laws over parameterization, quantity and width; networks of another parameterization, and those of one "
-            "width, as changed worlds; 36 wide networks in every parameterization, for 48 in the NTK one and 24 in "
-            "others; twice the step",
-            "nothing but other exponents had failed the headline",
-            "19 of 20 hold, 1 undecided; 16 of 20 settings",
-        ),
-        kit.Version(
-            5,
-            "networks of another parameterization are of another law",
-            "mean-field networks in the place of µP's are the same networks, so that the full preset had no power",
-        ),
-    )
-    not_told = {
-        f"{law}.{size}": "powers of the width are judged, and a power knows no factor"
-        for law in ("change", "top")
-        for size in ("larger", "smaller")
-    }
     tiny = {"widths": (50, 60, 80), "examples": 8, "target": 0.2, "reference": 50, "seeds": 3}
     full = {
         "parameterizations": ("ntk", "mean-field", "mup", "printed"),
@@ -297,6 +240,7 @@ class LazyOrRich(kit.Claim[Setting]):
                 kit.rival(
                     "a step of order one is stable for the printed remedy",
                     "a reading of the printed step sizes",
+                    id="printed_step",
                     top=self.growing(0.0),
                 ),
             ]
@@ -351,6 +295,7 @@ class LazyOrRich(kit.Claim[Setting]):
         yield kit.control(
             "networks of another parameterization in the place of each",
             "the parameterization decides how far networks move",
+            id="other_parameterization",
             change=seen.change.copy(data=seen.change.isel(parameterization=others)),
             top=seen.top.copy(data=seen.top.isel(parameterization=others)),
         )
@@ -367,7 +312,7 @@ class LazyOrRich(kit.Claim[Setting]):
         return [next((j for j in before(i) if laws[j] != laws[i]), i) for i in range(count)]
 
     def one_width(self, seen: xarray.Dataset) -> kit.Control:
-        """Return the control of networks that are all as wide as the narrowest."""
+        """Yield the control of networks that are all as wide as the narrowest."""
         narrow = seen.change.isel(width=[0] * len(self.widths))
         return kit.control(
             "the narrowest networks in the place of all",

@@ -242,6 +242,7 @@ class LazyOnSubject(OnSubject, LazyOrRich):
             kit.control(
                 "changes that fall by n^(-1/2) more than those of your network",
                 "features must not fall with width",
+                id="lazier",
                 change=lazier.transpose(*seen.change.dims),
             )
         ]

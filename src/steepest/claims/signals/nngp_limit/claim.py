@@ -135,63 +135,6 @@ class NngpLimit(kit.Claim[Setting]):
             "joint_exponent",
         ),
     }
-    statement = (
-        r"n\to\infty:\quad\left(z^{(L+1)}_{i\alpha}\right)\to\mathrm{GP}\left(0,\delta_{ij}K^{(L+1)}\right),"
-        r"\quad \frac{\mathbb{E}z^4}{(\mathbb{E}z^2)^2}-3=\frac{3\,\mathrm{Var}\,\Sigma}{(\mathbb{E}\,\Sigma)^2}=O(1/n)"
-    )
-    source = "Lecture of 21 September in [@hanin2022]; [@neal1996]; [@lee2018]; [@roberts2022], chapter 4"
-    remarks = (
-        "E cos(u·z) = E exp(−uᵀΣu/2) and E z⁴ = 3 E Σ² integrate the last layer's Gaussian weights exactly, given each "
-        "network's own Σ.",
-        "The joint law at three inputs is compared at 13 frequencies u: single outputs, sums and differences of two "
-        "and three. To first order it is off by exp(−uᵀKu/2)(V/8 − M/2)/n, with V/n the variance of uᵀΣu and M/n the "
-        "shift of its mean. Both are derived here for three inputs; tests compare them with the corrections of one "
-        "input in chapter 4 of the source.",
-        "Its square, the discrepancy, is therefore like (L/n)², and a bound on it that does not know L fails in deep "
-        "networks. The next order makes the exponent of the departure −0.95 from 32 to 128 neurons (−0.87 from 8 to "
-        "32, which made −1.74 for the square).",
-        "For ReLU without biases the kurtosis is exact at every width, else its order 1/n is compared.",
-        "Signs have fourth moment 1 in place of 3. For ReLU with two hidden layers that makes 18/n − 9/n² of 30/n + "
-        "75/n². The limit does not depend on the law of the weights, the first correction does. Their first layer is "
-        "Gaussian, as 64 pixels are no limit.",
-        "For σ = exp K_ab ↦ C_W exp((K_aa + K_bb)/2 + K_ab). Given the first layer, Σ has the mean C_W exp(2S), with "
-        "S a mean of n lognormal numbers, and E exp(2S) = ∞. Its tail, like exp(−(log log s)²/2K) at s, varies so "
-        "slowly that the largest of many networks is nearly all of their sum (Darling 1952). Inputs are longer there, "
-        "so that hundreds of networks show it: the first layer has the variance 4, and 0.8 where the limit is seen.",
-        "For σ = exp(z²/2) and variances of ½ or more in the first layer E σ² = ∞: there is no K, and no such limit.",
-    )
-    history = (
-        kit.Version(1, "Gaussian outputs only, and no joint law"),
-        kit.Version(
-            2,
-            "networks of signs with explicit matrices, their joint law by a squared discrepancy",
-            "outputs drawn as Gaussians given Σ take a step of the proof",
-            seeds="20 of 20 hold",
-        ),
-        kit.Version(
-            3,
-            "the departure of the joint law is predicted for L hidden layers, and compared in size and rate",
-            "its exponent −2 ± 0.5 accepted −1.5, and a fixed bound failed with three hidden layers; after runs of a "
-            "draft one hidden layer left the scope, as its sign networks were undecided, and the exponent's margin "
-            "went from 0.20 to 0.17, which rejects −¾",
-            seeds="19 of 20 hold, 1 is undecided; of settings 14, 6 undecided",
-        ),
-        kit.Version(
-            4,
-            "a scope of widths that are a factor of four apart at least",
-            "five of the six undecided settings had a factor of three, the sixth the narrowest networks of signs",
-        ),
-        kit.Version(
-            5,
-            "networks with σ = exp: their limit, and that a single network is nearly all of a mean covariance",
-            "no activation that grows faster than a polynomial was run; the variance of 4, and ten sums in each "
-            "group, are from drafts at seeds 1101 to 1104: at 1 the largest of 3000 networks had a share of 0.7 to "
-            "0.9, at 3 of 1000 one of 0.98, but of 0.2 in some sums",
-        ),
-    )
-    shared = {
-        "steepest.nn.activations._activation.activation": "theory takes Gaussian expectations, the experiment values"
-    }
     tiny = {
         "widths": (32, 48, 64),
         "exponentials": 20,
@@ -408,33 +351,31 @@ class NngpLimit(kit.Claim[Setting]):
         )
         yield from self.judge_growth(law, seen)
 
-    def judge_growth(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge_growth(self, law, seen):
         """Compare networks with σ = exp with their limit, and the largest of many with their mean."""
-        return [
-            kit.follows(
-                "exponential_law",
-                law.exponential,
-                seen.exponential,
-                FREQUENCY,
-                absolute=True,
-                label=f"σ = exp: characteristic function at three inputs, {WIDTH} neurons",
-            ),
-            kit.follows(
-                "exponential_median",
-                law.typical,
-                seen.typical,
-                TYPICAL,
-                label=f"σ = exp: median covariance of an output over networks, {WIDTH} neurons",
-            ),
-            kit.follows(
-                "exponential_mean",
-                law.largest,
-                seen.largest,
-                ONE_NETWORK,
-                absolute=True,
-                label="σ = exp: share of the largest network in the mean variance of many",
-            ),
-        ]
+        yield kit.follows(
+            "exponential_law",
+            law.exponential,
+            seen.exponential,
+            FREQUENCY,
+            absolute=True,
+            label=f"σ = exp: characteristic function at three inputs, {WIDTH} neurons",
+        )
+        yield kit.follows(
+            "exponential_median",
+            law.typical,
+            seen.typical,
+            TYPICAL,
+            label=f"σ = exp: median covariance of an output over networks, {WIDTH} neurons",
+        )
+        yield kit.follows(
+            "exponential_mean",
+            law.largest,
+            seen.largest,
+            ONE_NETWORK,
+            absolute=True,
+            label="σ = exp: share of the largest network in the mean variance of many",
+        )
 
     def rivals(self, setting, law):
         growth = (law.width / law.width[0]) ** 0.5
@@ -460,32 +401,30 @@ class NngpLimit(kit.Claim[Setting]):
         yield from self.rivals_of_depth(law)
         yield from self.rivals_of_growth(setting, law)
 
-    def rivals_of_growth(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals_of_growth(self, setting, law):
         """Return wrong theories of networks with σ = exp."""
         u = setting.gentle_frequencies
         bare = exponential_kernel(GROWTH_C_W, setting.gentle, 2, bare=True)
         short = exponential_kernel(GROWTH_C_W, setting.gentle, 1)
-        return [
-            kit.rival(
-                "σ = exp: K ↦ C_W exp K",
-                "σ = exp as a kernel of its own, the variances forgotten",
-                exponential=("frequency", characteristic(bare, u)),
-                typical=("entry", bare),
-            ),
-            kit.rival(
-                "σ = exp: one layer short",
-                "a network with two hidden layers has three matrices",
-                exponential=("frequency", characteristic(short, u)),
-                typical=("entry", short),
-            ),
-            kit.rival(
-                "σ = exp: no network counts among many",
-                "the proposition without its hypothesis: averages over neurons have bounded means",
-                largest=0 * law.largest,
-            ),
-        ]
+        yield kit.rival(
+            "σ = exp: K ↦ C_W exp K",
+            "σ = exp as a kernel of its own, the variances forgotten",
+            exponential=("frequency", characteristic(bare, u)),
+            typical=("entry", bare),
+        )
+        yield kit.rival(
+            "σ = exp: one layer short",
+            "a network with two hidden layers has three matrices",
+            exponential=("frequency", characteristic(short, u)),
+            typical=("entry", short),
+        )
+        yield kit.rival(
+            "σ = exp: no network counts among many",
+            "the proposition without its hypothesis: averages over neurons have bounded means",
+            largest=0 * law.largest,
+        )
 
-    def rivals_of_kernel(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals_of_kernel(self, setting, law):
         """Return wrong theories of the limit: of the kernel, and of the joint law."""
         short = np.stack(
             [kernel_after(case, setting.inputs, self.hidden - 1) for case in setting.cases]
@@ -498,30 +437,29 @@ class NngpLimit(kit.Claim[Setting]):
             ),
         )
         stale = with_variances(short, law["kernel"].values)
-        return [
-            kit.rival(
-                "half the kernel",
-                "He's factor of 2 forgotten in the last layer",
-                kernel=law["kernel"] / 2,
-            ),
-            kit.rival(
-                "the kernel is K^(L), one layer short",
-                "a network with L hidden layers has L+1 matrices",
-                kernel=("activation entry", short),
-                joint=joint(short),
-            ),
-            kit.rival(
-                "correlations of outputs are one layer short, variances right",
-                "near criticality variances stay, and one forgets that correlations do not",
-                kernel=("activation entry", stale),
-                joint=joint(stale),
-            ),
-            kit.rival(
-                "outputs at different inputs are independent",
-                "each output alone is as Gaussian",
-                joint=joint(apart),
-            ),
-        ]
+        yield kit.rival(
+            "half the kernel",
+            "He's factor of 2 forgotten in the last layer",
+            kernel=law["kernel"] / 2,
+        )
+        yield kit.rival(
+            "the kernel is K^(L), one layer short",
+            "a network with L hidden layers has L+1 matrices",
+            kernel=("activation entry", short),
+            joint=joint(short),
+        )
+        yield kit.rival(
+            "correlations of outputs are one layer short, variances right",
+            "near criticality variances stay, and one forgets that correlations do not",
+            id="stale_correlations",
+            kernel=("activation entry", stale),
+            joint=joint(stale),
+        )
+        yield kit.rival(
+            "outputs at different inputs are independent",
+            "each output alone is as Gaussian",
+            joint=joint(apart),
+        )
 
     def rivals_of_depth(self, law: xarray.Dataset) -> list[kit.Rival]:
         """Return theories that forget how the order 1/n grows with depth; one hidden layer tells nothing of it."""
@@ -560,6 +498,7 @@ class NngpLimit(kit.Claim[Setting]):
         yield kit.control(
             "networks with Gaussian matrices in the place of those of signs",
             "their fourth moment is 3",
+            id="gaussian_weights",
             sign_kurtosis=seen.gaussian_kurtosis,
         )
         yield kit.control(

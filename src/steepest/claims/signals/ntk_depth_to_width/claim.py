@@ -93,81 +93,6 @@ class NtkDepthToWidth(kit.Claim[jax.Array]):
         "in depth and widths": ("log_ratio_uneven", "turns_log_ratio"),
         "to β = 2": "deep_log_ratio",
     }
-    statement = (
-        r"\mathbb{E}\,\Theta(x,x)=\frac{2(L+1)\|x\|^2}{n_0},\quad "
-        r"\log\frac{\mathbb{E}\,\Theta^2}{(\mathbb{E}\,\Theta)^2}=\rho(n_0,\dots,n_L),\quad "
-        r"\beta=\sum_{l=1}^{L}\frac{1}{n_l}\le2"
-    )
-    source = "Lecture of 30 November in [@hanin2022]; [@hanin2020a]"
-    corrections = (
-        "The notes print E Θ = 2L‖x‖²/n_0 and ask why the sum ends at L: it does not. There are L + 1 weight matrices, "
-        "and each contributes 2‖x‖²/n_0.",
-        "The notes use β for two numbers. In exp(5β) here it is Σ 1/n_l; in their theorem on derivatives it is "
-        "5 Σ 1/n_l.",
-        "Derivatives are with respect to Ŵ of unit variance, W = √(2/n) Ŵ (NTK parameterization). With respect to W "
-        "itself the mean is (n_0 + … + n_L)‖x‖²/n_0.",
-        "The notes' kernel of two inputs, x_α·x_β times the chances that both turn on a path, and hence their bound on "
-        "λ_max of the expected kernel, are wrong: two gates together are not independent of even functions of the "
-        "weights. For orthogonal inputs they give 2L‖x‖²/n_0, which is below even the mean eigenvalue. The row sums of "
-        "the correct kernel are a bound, and here they are attained.",
-    )
-    remarks = (
-        "ρ is the recursion. Its limit as widths grow at fixed β is the logarithm of exp(5β)(1/3 + (4/3)(exp(−6β) − 1 "
-        "+ 6β)/(6β)²). The bounded factor is our derivation: two pairs of paths can recombine in three ways between "
-        "the two layers whose weights are differentiated, so only a third of the growth is seen when these are far "
-        "apart.",
-        "Plain means of Θ² are taken up to β = 1/4, where Θ² spreads by about five times its mean (that of a "
-        "lognormal law with the same logarithm); at β = 1 it would be a thousand times and more, and plain means miss "
-        "the tail. Beyond, Θ is replaced by "
-        "ϑ = (2/n)(‖a‖² + ‖b‖²), the variance of a derivative in a Gaussian direction of the weights: ϑ has the same "
-        "moments, exactly, and goes forward through the layers. Networks are weighed by the growth of ϑ^k in a layer "
-        "and resampled, k = 1 or 2; the product of mean weights has the mean E Θ^k whatever their number. So both "
-        "means are those of Θ; single values of Θ are not reached in this way.",
-        "At width n the exact growth of a layer is 1 + 5/n, the rate n log(1 + 5/n) is below 5: 4.35 at width 16.",
-        "With one hidden layer Θ/E Θ is a chi-squared number over n, with twice as many degrees as neurons are active, "
-        "and its tail is exact: lighter than lognormal from t = 1 on. In deeper networks the lognormal law is no "
-        "theorem; it is 5 to 12 % too low at t ≤ 1, and at t = 3 still right to 10 % for four layers, and too high by "
-        "60 % for two. One-sided Chebyshev, v/(v + t²) with v the exact relative variance, is a bound that no run can "
-        "break.",
-        "Networks of plain means, and those behind the mean kernel of several inputs, have explicit weights and are "
-        "differentiated backward. Both moments of deep networks are estimated, with as many networks each, and no "
-        "predicted mean takes the place of one.",
-    )
-    history = (
-        kit.Version(1, "margins of 0.08, and a bound of 5 on the rate", "exp(3.25β) passed it"),
-        kit.Version(2, "margins of 5 %, no bounds, uneven widths", "the bounds told no rate"),
-        kit.Version(
-            3,
-            "up to β = 2, 3 where widths take turns, under tilted laws; half as many networks plainly; 3000 for 2000 "
-            "under each tilted law, after seed 0",
-            "at β = 1/4 rates near to 4 could not be told",
-            seeds="16 of 20 hold, 4 undecided",
-        ),
-        kit.Version(
-            4,
-            "three times as many networks for the deep means",
-            "the interval at 32 layers was as wide as half its margin",
-            seeds="19 of 20 hold, 1 fails with a number that is not finite",
-        ),
-        kit.Version(
-            5,
-            "dead networks are never resampled",
-            "rounding of summed weights had resampled one",
-            seeds="20 of 20 hold",
-        ),
-        kit.Version(
-            6,
-            "every depth of plain, deep and alternating networks judged along it; explicit networks, half as many; "
-            "measured means in the ratios; networks of other widths, and typical kernels, as changed worlds",
-            "no changed world was tried, and of alternating widths one depth was judged",
-        ),
-        kit.Version(
-            7,
-            "how often Θ exceeds its mean by a quarter, a half and the whole of it, at each depth",
-            "the notes bound the tail by Chebyshev's inequality, and no check had a tail; that the lognormal law is "
-            "good to an eighth there, and worse farther out, is from drafts at seed 1101, and so is the margin of 0.2",
-        ),
-    )
     tiny = {
         "networks": 200,
         "deep": (4, 6, 8),
@@ -362,38 +287,36 @@ class NtkDepthToWidth(kit.Claim[jax.Array]):
             label="share of networks whose Θ is 1 + t times its mean or more",
         )
 
-    def judge_tilted(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+    def judge_tilted(self, law, seen):
         """Compare moments of deep networks, which are drawn under the tilted law."""
-        return [
-            kit.follows(
-                "deep_mean",
-                law.deep_mean,
-                seen.deep_mean,
-                0.08,  # exact; the interval is 3 % at 32 layers
-                label="mean of Θ, tilted",
-            ),
-            kit.follows(
-                "turns_mean",
-                law.turns_mean,
-                seen.turns_mean,
-                0.08,  # and 4 % here
-                label="mean of Θ, tilted, widths in turn",
-            ),
-            kit.follows(
-                "deep_log_ratio",
-                law.deep_ratio,
-                seen.deep_ratio,
-                0.05,  # exact; the interval is 2 %
-                label="log E Θ²/(E Θ)², tilted",
-            ),
-            kit.follows(
-                "turns_log_ratio",
-                law.turns_ratio,
-                seen.turns_ratio,
-                0.05,
-                label="log E Θ²/(E Θ)², tilted, widths in turn",
-            ),
-        ]
+        yield kit.follows(
+            "deep_mean",
+            law.deep_mean,
+            seen.deep_mean,
+            0.08,  # exact; the interval is 3 % at 32 layers
+            label="mean of Θ, tilted",
+        )
+        yield kit.follows(
+            "turns_mean",
+            law.turns_mean,
+            seen.turns_mean,
+            0.08,  # and 4 % here
+            label="mean of Θ, tilted, widths in turn",
+        )
+        yield kit.follows(
+            "deep_log_ratio",
+            law.deep_ratio,
+            seen.deep_ratio,
+            0.05,  # exact; the interval is 2 %
+            label="log E Θ²/(E Θ)², tilted",
+        )
+        yield kit.follows(
+            "turns_log_ratio",
+            law.turns_ratio,
+            seen.turns_ratio,
+            0.05,
+            label="log E Θ²/(E Θ)², tilted, widths in turn",
+        )
 
     def rivals(self, setting, law):
         depth = law.depth
@@ -445,20 +368,18 @@ class NtkDepthToWidth(kit.Claim[jax.Array]):
         )
         yield from self.rivals_of_top()
 
-    def other_tails(self, law: xarray.Dataset) -> list[kit.Rival]:
+    def other_tails(self, law):
         """Return wrong theories of the tail, of the exact variance."""
         variance = np.expm1(law.log_ratio)
         above = law.excess / variance**0.5
         normal = xarray.apply_ufunc(norm.sf, above).transpose(*law["tail"].dims)
         bound = variance / (variance + law.excess**2)
-        return [
-            kit.rival("the tail of a normal law", "sums over many paths are normal", tail=normal),
-            kit.rival(
-                "the one-sided bound of Chebyshev, attained",
-                "as the notes bound the tail",
-                tail=bound.transpose(*law["tail"].dims),
-            ),
-        ]
+        yield kit.rival("the tail of a normal law", "sums over many paths are normal", tail=normal)
+        yield kit.rival(
+            "the one-sided bound of Chebyshev, attained",
+            "as the notes bound the tail",
+            tail=bound.transpose(*law["tail"].dims),
+        )
 
     def other_rates(self) -> list[kit.Rival]:
         """Return theories in which the growth is a function of β alone."""
@@ -495,26 +416,26 @@ class NtkDepthToWidth(kit.Claim[jax.Array]):
             for id, label, why, rate in rates
         ]
 
-    def rivals_of_top(self) -> list[kit.Rival]:
+    def rivals_of_top(self):
         """Return wrong theories of the largest eigenvalue of the mean kernel."""
-        return [
-            kit.rival(
-                "λ_max of the expected kernel is at most 2L‖x‖²/n_0",
-                "as printed: gates of two inputs independent of the weights",
-                top=2 * self.kernel_depth / self.inputs,
-            ),
-            kit.rival(
-                "λ_max with one hidden layer more",
-                "L for L + 1 once more",
-                top=self.top(self.kernel_depth + 1),
-            ),
-        ]
+        yield kit.rival(
+            "λ_max of the expected kernel is at most 2L‖x‖²/n_0",
+            "as printed: gates of two inputs independent of the weights",
+            id="printed_bound",
+            top=2 * self.kernel_depth / self.inputs,
+        )
+        yield kit.rival(
+            "λ_max with one hidden layer more",
+            "L for L + 1 once more",
+            top=self.top(self.kernel_depth + 1),
+        )
 
     def controls(self, seen):
         shown = int(np.abs(np.array(self.depths) - len(self.uneven)).argmin())
         yield kit.control(
             "networks of equal widths for those of unequal ones, and the other way round",
             "fluctuations depend on every width",
+            id="other_widths",
             log_ratio=seen.uneven,
             uneven=seen.log_ratio.isel(depth=shown, drop=True),
             deep_ratio=seen.turns_ratio,

@@ -85,55 +85,7 @@ class ReluPathMoments(kit.Claim[None]):
             "log_variance",
         )
     }
-    statement = (
-        r"\mathbb{E}\Big(\frac{\partial z}{\partial x_p}\Big)^{2}=\frac{2}{n_0},\quad "
-        r"\mathbb{E}\Big(\frac{\partial z}{\partial x_p}\Big)^{4}=\frac{12}{n_0^2}\prod_{l=1}^{L}"
-        r"\Big(1+\frac{5}{n_l}\Big),\quad "
-        r"\log\frac{n_0}{n_L}\|u_L\|^2\approx\mathcal{N}\Big(-\frac{\beta}{2},\beta\Big),\;\beta=5\sum_l\frac{1}{n_l}"
-    )
-    source = "Lecture of 30 November in [@hanin2022]; [@hanin2020b]"
-    corrections = (
-        "The notes state the lognormal law for one squared derivative. It holds for the squared norm of a hidden "
-        "column; the last layer multiplies one derivative by the square of another random number (χ² of one degree for "
-        "Gaussian weights), whose logarithm does not become small. The factor 2/n_0 is missing too.",
-        "The exercise leaves the constant of the fourth moment open; it is 12 for Gaussian weights. exp(5 Σ 1/n_l) is "
-        "the leading term of the exact product, and other laws change the product: by the factor 1 + 1/n_1 instead of "
-        "1 + 5/n_1 in the first layer of Rademacher weights, for instance.",
-        "That gates are fair coins independent of even functions of the weights needs more than symmetry: z = 0 must "
-        "have probability zero. With Rademacher weights and x = (1, 1) half of the first layer's preactivations "
-        "vanish, and the second moment is not 2/n_0. It is, if no whole-number combination of x vanishes.",
-    )
-    remarks = (
-        "Beyond aspect ratios of about 1/4 the mean of the fourth power is carried by networks too rare to be drawn, "
-        "so there the logarithm is judged. The margin of 25 % for β leaves room for its own next order, a relative "
-        "correction near 4.4/n for Gaussian weights (14 % at width 32).",
-        "The logarithm of a network with a dead layer is −∞; widths are such that none is expected. With Rademacher "
-        "weights a column may also vanish by itself, as sums of signs are zero in all neurons that are open: about "
-        "one column in 10⁸ at width 32, which was seen once. Such columns are left out of means and variances.",
-        "The band of the Kolmogorov distance is that of Dvoretzky, Kiefer, Wolfowitz and Massart, at 95 %; its upper "
-        "end is judged.",
-        "The network of unequal widths has the mean width of the others nearly, and a fourth moment a third larger.",
-    )
-    history = (
-        kit.Version(1, "moments of equal widths, and the logarithm"),
-        kit.Version(2, "a network of unequal widths"),
-        kit.Version(
-            3,
-            "laws over depths and laws of the weights; networks twice as wide as a changed world",
-            "one depth stood for all, and no changed world was tried",
-            seeds="20 of 20 hold; of settings 15, the others undecided",
-        ),
-        kit.Version(
-            4,
-            "three or four layers in its scope",
-            "two depths do not tell how the fourth moment grows",
-        ),
-    )
     ragged = ("last", "shallow")
-    shared = {
-        f"steepest.nn.networks._relu_paths.{name}": "it refuses what is no network or law, and computes nothing"
-        for name in ("check_law", "check_widths")
-    }
     tiny = {
         "depth": 2,
         "networks": 50,
@@ -338,6 +290,7 @@ class ReluPathMoments(kit.Claim[None]):
         yield kit.rival(
             "mean and variance of the log are those of one layer",
             "the second moment does not depend on depth",
+            id="one_layer",
             log_mean=0 * law.log_mean - first / 2,
             log_variance=0 * law.log_variance + first,
             fourth_moment=law.fourth_moment.isel(depth=0, drop=True) + 0 * law.fourth_moment,
@@ -372,31 +325,27 @@ class ReluPathMoments(kit.Claim[None]):
         hidden = (mean,) * len(self.unequal)
         return derivative_moments((self.width, *hidden, self.width)).fourth
 
-    def rivals_of_logarithm(self, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals_of_logarithm(self, law):
         """Return wrong theories of the logarithm alone."""
         # mean and variance of log χ² of one degree
         log_chi = (psi(0.5) + np.log(2), polygamma(1, 0.5))
-        return [
-            kit.rival(
-                "the log has mean zero",
-                "the squared norm has mean one",
-                log_mean=1e-3 * law.log_mean,
-            ),
-            kit.rival(
-                "the log of one squared derivative",
-                "as printed: the law of the column's norm for one squared derivative",
-                log_mean=law.log_mean + log_chi[0],
-                log_variance=law.log_variance + log_chi[1],
-                exact=law.exact + xarray.DataArray(np.array(log_chi), dims="moment"),
-            ),
-            kit.rival(
-                "β = 5.5 Σ 1/n_l",
-                "its own next order is as large",
-                accepted="β to ten percent: its own next order is as large at this width",
-                log_mean=1.1 * law.log_mean,
-                log_variance=1.1 * law.log_variance,
-            ),
-        ]
+        yield kit.rival(
+            "the log has mean zero", "the squared norm has mean one", log_mean=1e-3 * law.log_mean
+        )
+        yield kit.rival(
+            "the log of one squared derivative",
+            "as printed: the law of the column's norm for one squared derivative",
+            log_mean=law.log_mean + log_chi[0],
+            log_variance=law.log_variance + log_chi[1],
+            exact=law.exact + xarray.DataArray(np.array(log_chi), dims="moment"),
+        )
+        yield kit.rival(
+            "β = 5.5 Σ 1/n_l",
+            "its own next order is as large",
+            accepted="β to ten percent: its own next order is as large at this width",
+            log_mean=1.1 * law.log_mean,
+            log_variance=1.1 * law.log_variance,
+        )
 
     def controls(self, seen):
         yield kit.control(
@@ -410,6 +359,7 @@ class ReluPathMoments(kit.Claim[None]):
         yield kit.control(
             "deep networks for shallow ones, and the other way round",
             "moments grow with depth",
+            id="other_depth",
             fourth=(seen.fourth.dims, seen.fourth.values[..., ::-1]),
             last=seen.shallow,
         )

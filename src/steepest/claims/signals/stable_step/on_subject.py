@@ -193,6 +193,7 @@ class StableStepOnSubject(OnSubject, StableStep):
         yield kit.control(
             "descent that holds the half of the weights with the largest derivatives",
             "the tangent kernel of fewer weights is smaller",
+            id="few_weights",
             step=seen.step_of_few,
         )
 

@@ -50,51 +50,6 @@ class AdaptiveEdge(kit.Claim[None]):
 
     kind = "empirical law"
     says = {"(2+2β)/η, (2+2β)/((1+2β)η)": "momentum", "(2+2β₁)/((1−β₁)η) as Adam sees it": "adam"}
-    statement = (
-        r"\lambda_{\max}(H)\to\frac{2+2\beta}{\eta},\quad \frac{2+2\beta}{(1+2\beta)\,\eta}\ \text{(Nesterov)},\quad "
-        r"\lambda_{\max}\bigl(D^{-1/2}HD^{-1/2}\bigr)\to\frac{2+2\beta_1}{(1-\beta_1)\,\eta}\ \text{(Adam)},\quad "
-        r"D=\sqrt{\hat v}+\varepsilon"
-    )
-    source = "[@cohen2021] for momentum and Nesterov, [@cohen2022b] for Adam"
-    remarks = (
-        "The edges are exact for parabolas, and that training goes there is an empirical law. Step sizes are chosen so "
-        "that both values of β have the edge at one curvature: the law is told by the products of curvature and η.",
-        "That it is the edge which stops them is asked of plain descent, and of Adam, with steps small enough: they "
-        "pass 1.15 of it. Where they do not, the data are fitted first, and the run is out of range.",
-        "With β = 0.9 half of the trainings by momentum diverge where they meet an edge at 6, with 0.8 a few: momentum "
-        "carries them on. Plain descent, Nesterov's rule and Adam turn back.",
-        "Curvature is read at six times in the last quarter of each training. It moves up and down by a few percent "
-        "under momentum, and by up to a tenth under Adam.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "two rules and Adam at several β, by the mean over the last quarter",
-            "the network, its initialization, step sizes and the margin were set after drafts at seeds 1101 to 1104",
-        ),
-        kit.Version(
-            2,
-            "β = 0.1 and 0.8 for 0.5 and 0.9, an edge at 7, eight trainings, a margin down to 0.85; a training that "
-            "diverges is out of range",
-            "at seed 0 three of six trainings by momentum with β = 0.9 diverged where they met the edge",
-            seeds="18 of 20 hold, 2 are out of range; of 20 settings 12 hold, 8 are out of range",
-        ),
-        kit.Version(
-            3,
-            "β up to 0.65 for 0.8, an edge at 6.7 for 7, between 6.5 and 6.9",
-            "with β = 0.8 some trainings diverge, and beyond 7 some are fitted before they come to the edge; "
-            "set on drafts at seeds 1105 to 1109",
-        ),
-    )
-    not_told = {
-        "momentum.beta.halved": "1 + β differs by less than a half between these β, and the margin takes a tenth"
-    }
-    shared = {
-        "claim.rules_of_momentum": "here it gives step sizes: products of these with the curvature are where training "
-        "stops, whatever they are",
-        "steepest.optimizers._rules.Momentum.turn": "the same",
-        "steepest.optimizers._rules.Adam.turn": "the same",
-    }
     tiny = {"betas": (0.5, 0.8), "adam_betas": (0.0, 0.5), "steps": 40, "seeds": 3}
     full = {"steps": 20_000, "seeds": 20}
     out_of_scope = {"edge": 200.0, "steps": 40, "seeds": 3}

@@ -41,33 +41,6 @@ class BatchStep(kit.Claim[Setting]):
 
     kind = "theorem"
     says = {"multiplies its mean square by the radius of a known matrix": "growth"}
-    statement = (
-        r"\rho\Bigl((I-\eta H)\otimes(I-\eta H)+\eta^2p\,\bigl(\tfrac1n\textstyle\sum_iH_i\otimes H_i-H\otimes H\bigr)"
-        r"\Bigr)>1,\qquad p=\frac{n-b}{b(n-1)}"
-    )
-    source = "[@mulayoff2024]"
-    remarks = (
-        "The radius is that of a matrix of d² × d², and the second moment that it tends to is where runs start: one "
-        "step multiplies their mean square by the radius. So growth is read after one step, where rare runs do not "
-        "count for much yet.",
-        "The mean square is carried by rare runs. A single run may go on to the minimum at a larger step: where it "
-        "ceases to has no formula here, and is not judged.",
-        "All is linear and near a minimum. Networks go there, but their Hessian moves on.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "growth at six steps and four batches",
-            "drafts at seeds 1101 and 1102 also judged thresholds between these steps, which were too rough, and "
-            "single runs, for which there is no law; runs and the margin were set after them",
-            seeds="16 of 20 hold, 4 are inconclusive; of 20 settings 15 hold, 5 are inconclusive",
-        ),
-        kit.Version(
-            2,
-            "24 groups of 8000 runs for 8 of 16 000",
-            "intervals at 24 points over eight groups took 3 to 5 % of a margin of 6",
-        ),
-    )
     tiny = {
         "n": 5,
         "dimension": 2,

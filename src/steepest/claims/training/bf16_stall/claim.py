@@ -54,38 +54,6 @@ class Bf16Stall(kit.Claim[Setting]):
         "stops where its step is under half a spacing": "furthest",
         "small steps leave more risk": "left",
     }
-    statement = (
-        r"w'=\mathrm{round}(w-\eta h(w-w^*)),\ c=\frac{u}{2\eta h}:\quad |w-w^*|\le c,\quad "
-        r"\mathrm E\,R=\tfrac h2\Bigl(c^2-cu+\tfrac{u^2}3\Bigr);\qquad \text{rounded at random: }\ \mathrm E\,R="
-        r"\tfrac{hu^2}{12}"
-    )
-    source = "[@gupta2015] for rounding at random; [@zamirai2020] for weights in bfloat16; the laws are derived here"
-    remarks = (
-        "From far away the last steps are one spacing u each, until the distance is at most c: so it ends evenly "
-        "spread between c − u and c. The risk tends to ∝ 1/η² only where c is many spacings. At the step sizes of the "
-        "preset it goes as η^(−2.1) to η^(−2.5), and the judge refuses a law ∝ 1/η², which the first sentence stated "
-        "until November 2026.",
-        "Rounded at random a weight hops between the two neighbours of w*, up and down with chances in the ratio of "
-        "their distances, so that the step size cancels: θ(1 − θ)u² on average over time, u²/6 on average over θ.",
-        "Noise of a spacing a step makes the rounding an even error of its own, of variance u²/12: the risk is that of "
-        "descent with noise, (η²σ² + u²/12)/(4η − 2η²h).",
-        "One weight on one parabola, with a gradient in float32. In a network gradients of other weights move on, so "
-        "that a weight may start again; what is exact there is that no weight moves whose step is under half its "
-        "spacing.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "weights that are rounded to nearest, at random, and beside noise",
-            "the number of weights was set after a draft at seed 1101",
-            seeds="17 of 20 hold, 3 are inconclusive; of 20 settings 8 hold, 12 are inconclusive",
-        ),
-        kit.Version(
-            2,
-            "4000 weights for 2000, curvature up to 1.4, noise up to 1.2 of a spacing; margins of 5 % for what is left",
-            "where weights stop near to their minima, or beside larger noise, intervals reached the margins",
-        ),
-    )
     tiny = {"etas": (0.1, 0.3), "exponents": (0.0, 2.0), "weights": 40, "steps": 150, "seeds": 3}
     full = {"weights": 20_000, "steps": 5000}
     out_of_scope = {"etas": (0.001, 0.3)}

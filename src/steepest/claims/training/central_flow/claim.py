@@ -61,49 +61,6 @@ class CentralFlow(kit.Claim[Setting]):
         "σ² = −2⟨∇λ, ∇L⟩/‖∇λ‖²": "variance",
         "risk is σ²/η higher": "risk",
     }
-    statement = (
-        r"\dot{\bar w}=-\nabla L-\tfrac12\sigma^2\nabla\lambda,\qquad "
-        r"\sigma^2=-\frac{2\langle\nabla\lambda,\nabla L\rangle}{\|\nabla\lambda\|^2}=\mathbb E\,\|w-\bar w\|^2,\qquad "
-        r"\mathbb E\,L(w)=L(\bar w)+\frac{\sigma^2}{\eta}"
-    )
-    source = "[@cohen2025] and, for its mechanism, [@damian2023]"
-    remarks = (
-        "One direction is at the edge here. Of several trainings those are kept that are within 1 % of the edge, and "
-        "among them those of the smallest second curvature, before anything is predicted. With two directions at the "
-        "edge σ² is a matrix, which is not judged.",
-        "Trainings whose swings come in bursts are left out: their squares changed by more than a factor of two in "
-        "the 150 steps before. There means would have to be taken over many bursts, which is not judged.",
-        "The flow begins at the middle of weights that already go to and fro. From weights that only just come to the "
-        "edge swings first grow far beyond σ², and fall back to it.",
-        "The path is judged by its distance from gradient flow, which is followed with steps four times smaller, and "
-        "by what the law misses of it.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "swings, risk and path in three stretches",
-            "drafts at seeds 1101 to 1104: the number of trainings and of stretches, their length, which trainings are "
-            "kept and the margins were set after them",
-        ),
-        kit.Version(
-            2,
-            "trainings whose swings come in bursts are left out; four steps of the flow for each of descent, for two",
-            "trials at seeds 1000 to 1003 and 1500 to 1507 were undecided in a third, by trainings with bursts and by "
-            "gradient flow, which two steps do not follow past twice the edge",
-        ),
-    )
-    shared = dict.fromkeys(
-        (
-            "steepest.claims.training._tanh_network.network",
-            "steepest.claims.training._tanh_network.risk",
-            "steepest.nn.activations._activation.activation",
-            "steepest.nn.data._synthetic.chebyshev",
-            "steepest.nn.networks._mlp.mlp",
-            "steepest.nn.networks._parameterization.parameterization",
-            "steepest.nn.networks._parameterization.width_factor",
-        ),
-        "it is part of the risk that is descended; the law holds for any risk, and another would be another landscape",
-    )
     tiny = {"before": 800, "stretch": 40, "stretches": 2, "seeds": 3}
     full = {"seeds": 24, "stretches": 8}
     out_of_scope = {"edge": 200.0, "before": 40, "stretch": 20, "seeds": 3}

@@ -60,42 +60,6 @@ class CriticalBatch(kit.Claim[Setting]):
         "(S/S_min − 1)(E/E_min − 1) = 1": "steps",
         "E_min/S_min is the mean noise scale": "critical",
     }
-    statement = (
-        r"S=S_{\min}+\frac{E_{\min}}b,\qquad S_{\min}=\frac1\varphi\int\frac{g^\top Hg}{\lVert g\rVert^2}\,d\tau,\quad "
-        r"E_{\min}=\frac1\varphi\int\frac{\mathrm{tr}\,H\Sigma}{\lVert g\rVert^2}\,d\tau\quad\text{along gradient flow}"
-    )
-    source = (
-        "[@mccandlish2018] for the law, with whole best steps and as a fit to trainings; its limit of small shares is "
-        "derived in theory.py"
-    )
-    corrections = (
-        "The source derives the law for whole best steps, as if trainings with all batches went through the same "
-        "points. They do so for small shares of these steps alone. Trainings with whole steps are 3 % off such a law "
-        "from one start here and a third from another, and their critical batch is a sixth to one and a half times the "
-        "mean noise scale along gradient flow.",
-    )
-    remarks = (
-        "Noise has the covariance σ²H, as in least squares near its minimum, and stays as it is. Where it fades with "
-        "the risk, as where all examples can be fitted, the noise scale is the same throughout.",
-        "The noise scale grows along a training, as gradients fall. Measured at the start it is ten to two hundred "
-        "times too small: what counts is its mean over the training.",
-        "The noise scale of equal curvatures, tr Σ/‖g‖², is easier to measure. Its mean is a fifth of the true one to "
-        "one and a half times it, depending on where training starts. It is nearer to the critical batch of whole "
-        "best steps, within a third of it here, for a reason that is not known to us.",
-        "Which step is best is known here, from where all runs are. Steps that are all alike, and the best of that "
-        "kind, have another critical batch.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "steps at five batches from three starts, and the critical batch",
-            "prototypes had taken whole best steps, and had a fit within a few percent from one start; from others it "
-            "was off by 40 %, and the law was restated for small shares. Shares and the scope were set by the mean "
-            "recursion, before any draft with runs; starts and margins after drafts at seeds 1101 and 1102, whose "
-            "margins of 6 and 10 % were wider than they had to be. At seed 1103 a critical batch of 6600 was fitted to "
-            "batches of 2048 at most and came out 10 % low: the largest batch was raised and the scope narrowed",
-        ),
-    )
     tiny = {
         "batches": (32, 512),
         "starts": (0.5, 1.0),

@@ -79,43 +79,6 @@ class CrossValidation(kit.Claim[Setting]):
         "Leave-one-out predicts the risk of kernel regression": "risk",
         "GCV predicts ⟨e²/v²⟩/⟨1/v⟩²": "weighed",
     }
-    statement = (
-        r"A=(K+n\delta I)^{-1},\ \alpha=Ay:\qquad \tfrac1n\textstyle\sum_i\alpha_i^2/A_{ii}^2\ \to\ \mathrm E\,e^2,"
-        r"\qquad \frac{\frac1n\sum_i\alpha_i^2}{(\frac1n\mathrm{tr}\,A)^2}\ \to\ "
-        r"\frac{\mathrm E\,(e/v)^2}{(\mathrm E\,1/v)^2},\qquad v=k(x,x)+n\delta-k_x^\top A\,k_x"
-    )
-    source = (
-        "[@golub1979] for GCV as a weighted mean of what leaving one out gives, [@patil2021] that both predict the "
-        "risk of linear models in many dimensions, without a ridge too, [@wei2022] that GCV does so for kernels of "
-        "networks; what GCV tends to otherwise is derived in theory.py"
-    )
-    corrections = (
-        "GCV is said to predict the risk of kernel regression with and without a ridge. Without one that needs "
-        "examples of which the kernel knows equally much, such as Gaussian inputs in many dimensions. Digits are "
-        "not: GCV is about a third too low.",
-    )
-    remarks = (
-        "Leaving one out is exact in the mean, but for one example less. GCV's limit is to first order in the spread "
-        "of tr A between training sets, which is small.",
-        "v is known from inputs alone. Were errors as large as the kernel expects, e² ∝ v, then GCV would be too low "
-        "by the ratio of the harmonic to the arithmetic mean of v, a tenth here. Labels of digits are smoother than "
-        "that: where v is small e² is smaller yet, and GCV is lower.",
-        "A fit without a ridge has δ = 10⁻⁶ here. That is far below every v.",
-        "All errors are squares, summed over ten outputs, and new images come from where those of training do.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "leave-one-out and GCV against new images, at three sizes and three ridges",
-            "a prototype over six training sets at a time had shown that GCV fails without a ridge; that it is a "
-            "weighted risk was derived after it. Sizes, ridges and margins were set after drafts at seeds 1101 to 1105",
-        ),
-        kit.Version(
-            2,
-            "24 partitions for 16",
-            "at seed 0 the interval of the weighted risk of 180 examples took 5 % of a margin of 7, and was undecided",
-        ),
-    )
     tiny = {"sizes": (25, 50), "ridges": (1e-6, 0.1), "images": 150, "seeds": 3}
     full = {"images": 1797, "seeds": 48}
     out_of_scope = {"sizes": (4, 8), "images": 100, "seeds": 3}

@@ -42,33 +42,6 @@ class DoubleDescent(kit.Claim[kit.Values]):
         "has a peak where there are as many features as examples": "risk",
         "with the best ridge it has none": "ridge",
     }
-    statement = (
-        r"\text{risk}=s^2\Bigl(1+\frac p{n-p-1}\Bigr)\ (p\le n-2),\qquad "
-        r"\lVert\beta_p\rVert^2\Bigl(1-\frac np\Bigr)+s^2\Bigl(1+\frac n{p-n-1}\Bigr)\ (p\ge n+2),\qquad "
-        r"s^2=\sigma^2+\lVert\beta\rVert^2-\lVert\beta_p\rVert^2"
-    )
-    source = (
-        "[@belkin2020] for least norms; [@dobriban2018] for the best ridge in the limit, [@bai2004] for sums over "
-        "eigenvalues to the next order, [@nakkiran2021] that there is no peak"
-    )
-    remarks = (
-        "Without a ridge the law is exact at every n and p. Between n − 1 and n + 1 the mean is infinite, and nearer "
-        "than four it has no finite spread: such numbers of features are out of range.",
-        "With a ridge the law is a limit of many examples, with its next order. The best penalty is s²p/‖β_p‖², and "
-        "needs no search: it is a Bayesian's who knows these numbers.",
-        "Features are seen in the order of their weights, the largest first. With squares ∝ 1/k, as by default, the "
-        "deepest valley lies below n. Where weights are more alike it lies beyond the peak.",
-        "Features are Gaussian, and independent. Networks have peaks too, where they begin to fit all examples; no "
-        "formula of this kind is known for them.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "risks with and without a ridge, at two numbers of examples and six of features",
-            "sizes, the number of runs and margins were set after a draft at seed 1101; at seed 1104 the limit alone "
-            "was 2 % low with a ridge for 15 examples, and its next order was added",
-        ),
-    )
     tiny = {"examples": (12,), "features": (2, 6, 18, 24), "runs": 20, "seeds": 3}
     full = {"runs": 5000}
     out_of_scope = {"features": (4, 30, 64), "runs": 10, "seeds": 3}

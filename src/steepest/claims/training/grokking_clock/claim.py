@@ -58,37 +58,6 @@ class GrokkingClock(kit.Claim[Setting]):
         "generalizes at the time (log α + c)/λ": "time",
         "c comes from a program": ("time", "error"),
     }
-    statement = (
-        r"\beta(t)\to\arg\min_{X\beta=y}\;\sum_i s\,q\!\left(\frac{\beta_i}{s}\right),\quad "
-        r"s=\alpha^2e^{-2\lambda t},\quad q(z)=2-\sqrt{4+z^2}+z\,\mathrm{arcsinh}\frac z2;\qquad "
-        r"t^*=\frac{\log\alpha+c}{\lambda}"
-    )
-    source = "After [@lyu2024]; the path between both ends is worked out here"
-    remarks = (
-        "The paper proves a sharp transition near (log α)/λ as α → ∞. With c the time is known at every α. The "
-        "transition is sharp next to log α only: in λt it always takes about two units.",
-        "The limit is that of small λ. Training leaves a residual of first order in λ, which is predicted too; it puts "
-        "t* off by some tenths of a percent at λ = 0.004, and what follows is of second order.",
-        "It generalizes when ‖β − β*‖² falls to a half of what the interpolant of least ℓ2 norm has. Times are those "
-        "of gradient flow, steps times their size.",
-        "That the data are fitted long before is asked of every run. Problems in which the program has not come near "
-        "the truth at the last moment are out of range: there is nothing to generalize to.",
-        "Networks with more layers have other paths. That their time is also proportional to 1/λ is not tested here.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "time of generalizing at three scales and two decays, and errors along the way",
-            "drafts at seeds 1101 to 1106: with λ = 0.03 and 0.01 single problems were off by the second order in λ, "
-            "and with three coefficients to twenty examples one stayed far from its truth, so that smaller λ and more "
-            "examples were set; so were the margin of the time, and six problems for eight, for their cost",
-        ),
-    )
-    not_told = {
-        "error.decay.flat": "errors are read at the same λt − log α, and differ to first order in λ only",
-        "error.decay.reversed": "errors are read at the same λt − log α, and differ to first order in λ only",
-        "error.decay.halved": "errors are read at the same λt − log α, and differ to first order in λ only",
-    }
     tiny = {"alphas": (3.0, 10.0, 30.0), "n": 6, "dimension": 8, "nonzero": 1, "seeds": 3}
     full = {"seeds": 40, "decays": (0.0003, 0.001, 0.004)}
     out_of_scope = {"n": 4, "seeds": 3}

@@ -49,32 +49,6 @@ class LoraRank(kit.Claim[Setting]):
 
     kind = "theorem"
     says = {"γ²η√(r(r+1)a + rb) under SGD": "sgd", "γη√(rc + r(r−1)e) in Adam": "adam"}
-    statement = (
-        r"\mathrm E\lVert\gamma BAX\rVert^2=(\gamma^2\eta)^2\,\bigl(r(r+1)\,a+r\,b\bigr)\ \text{(SGD)},\quad "
-        r"(\gamma\eta)^2\,\bigl(r\,c+r(r-1)\,e\bigr)\ \text{(Adam)};\quad \Gamma=\tfrac1nX^\top X,\ "
-        r"a=\tfrac1{m^2}\mathrm{tr}\,Y\Gamma^2Y^\top,\ b=\tfrac1{m^2}\mathrm{tr}\,\Gamma\,\mathrm{tr}\,Y\Gamma Y^\top,"
-        r"\ c=k\,\mathrm{tr}\,\Gamma,\ e=\tfrac2\pi\sum_i\frac{\lVert(Y\Gamma)_i\rVert^2}{(Y\Gamma Y^\top)_{ii}}"
-    )
-    source = "Derived in theory.py; [@hu2022] for adapters with γ = α/r, [@kalajdzievski2023] for α/√r, at large r"
-    corrections = (
-        "Kalajdzievski asks for γ ∝ 1/√r at every rank. That keeps the first step's change under SGD, and above r* "
-        "alone: below it the change falls like 1/√r with it. Under Adam, whose step does not shrink with the gradient, "
-        "it is γ ∝ 1/r that keeps the change above its own r*.",
-    )
-    remarks = (
-        "Outputs and errors are those of one batch, at the start: B is zero, so that A does not move in this step. "
-        "Later steps are not judged.",
-        "Adam's first step is the sign of the gradient, by its bias correction. Later steps average gradients.",
-        "r* is where a(r + 1) = b: at white inputs about m/(1 + m/n), and a few for digits.",
-        "On inputs of other batches the change is smaller than on the batch's own.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "the first step of both optimizers over ranks, on three kinds of inputs",
-            "draws, the spread of inputs and the margin of SGD were set after drafts at seed 1101",
-        ),
-    )
     tiny = {"ranks": (1, 2, 4), "inputs": 10, "outputs": 4, "examples": 6, "draws": 20, "seeds": 3}
     full = {"draws": 4000}
     out_of_scope = {"ranks": (1, 100), "inputs": 48}
@@ -176,6 +150,7 @@ class LoraRank(kit.Claim[Setting]):
         yield kit.rival(
             "Adam with γ = 1/r changes outputs alike at every rank",
             "that is what γ ∝ 1/r was chosen for",
+            id="adam_alike",
             adam=largest(law.adam),
         )
         yield kit.rival(

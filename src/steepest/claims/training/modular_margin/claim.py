@@ -39,30 +39,6 @@ class ModularMargin(kit.Claim[None]):
         "all alike": "weight",
         "Under decay": "size",
     }
-    statement = (
-        r"\max_\theta\ \frac{\min_{a,b}\ \min_{c\neq a+b}\bigl(f_{a+b}-f_c\bigr)(a,b)}{\sum_i\|\theta_i\|^3}"
-        r"=\gamma=\frac{\sqrt{2/27}}{\sqrt p\,(p-1)},\qquad "
-        r"\sum_i\|\theta_i\|^3=\frac1\gamma\log\Bigl((p-1)\bigl(\tfrac\gamma\lambda-1\bigr)\Bigr)"
-    )
-    source = (
-        "[@morwani2024] for the margin and the frequencies; the size at a decay is derived here"
-    )
-    remarks = (
-        "The theorem is of the networks with the least risk. That training goes there is what is observed, from every "
-        "start that was tried, with sixteen neurons for each frequency.",
-        "Decays are tried up to 0.4 of γ(p−1)/p, as trainings take long near it. That the law ends there, and not "
-        "before or beyond it, is derived and not tested.",
-        "All sums are learned, so that nothing is said of sums that are held out.",
-        "The decay is that of cubes of norms, which has the degree of the outputs. Squares of norms would favour other "
-        "networks.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "margin, size and frequencies at three p and three decays",
-            "drafts at seeds 1101 to 1103: decays, the numbers of steps and the margins were set after them",
-        ),
-    )
     tiny = {"primes": (5, 7), "decays": (1e-3, 3e-3), "steps": 600, "seeds": 3}
     full = {"primes": (5, 7, 11, 17), "decays": (3e-4, 1e-3), "steps": 3000}
     out_of_scope = {"primes": (5, 7), "decays": (1e-3, 0.1), "steps": 40, "seeds": 3}

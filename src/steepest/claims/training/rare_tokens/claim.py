@@ -58,31 +58,6 @@ class RareTokens(kit.Claim[Setting]):
         "Descent learns a word in a time inverse to its frequency": "descent",
         "Adam in one that grows like √(1 + (1 − π)/(bπ))": "adam",
     }
-    statement = (
-        r"t_{\rm descent}=\frac{V-1}{V}\,\frac{\log(V-1)+\frac{V-2}{V-1}}{\eta\,\pi},\qquad "
-        r"t_{\rm Adam}\approx\frac{\log(V-1)}{2\eta}\sqrt{1+\frac{1-\pi}{b\,\pi}}"
-    )
-    source = (
-        "After [@kunstner2024]; the time of descent, and batches under Adam, are worked out here"
-    )
-    remarks = (
-        "The paper's theorem is about sign descent with full gradients, which learns all words at one time. That is "
-        "Adam's law for large batches. In small ones a rare word's gradient is zero in most steps, and Adam divides by "
-        "the root of its mean square, which falls like √π only, while the mean falls like π.",
-        "Adam's time is predicted to the next order: a geometric average lags behind gradients that fall, and rare "
-        "words make Adam's second average fluctuate. At the quick setting that adds 3 to 5 percent.",
-        "Words that come fewer than 2.5 times in 1/(1 − β₂) steps are out of range: Adam forgets them in between.",
-        "One word follows each, and each has scores of its own. In networks words share weights.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "steps of descent and of Adam, for five words and three batches",
-            "a draft at seed 1101 set the step sizes, so that lags stay near 4 percent, and the number of trainings; "
-            "margins were set from its intervals; after a run at seed 0 rare words may come 2.5 times for 3 in Adam's "
-            "memory, as a corner of the scope had 2.86",
-        ),
-    )
     tiny = {
         "vocabulary": 6,
         "words": (1, 3, 6),

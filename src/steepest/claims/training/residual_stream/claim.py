@@ -38,34 +38,6 @@ class ResidualStream(kit.Claim[None]):
         "variance 1 + l/2 after l blocks": "stream",
         "block l's gradient falls as (1 + l/2)^(−½) at any depth": ("gradient", "last"),
     }
-    statement = (
-        r"x_{l}=x_{l-1}+W_2\,\mathrm{relu}(W_1\,\mathrm{LN}(x_{l-1})):\quad \tfrac1d\lVert x_l\rVert^2=1+\tfrac l2,"
-        r"\qquad \lVert\nabla_{W_2^{(l)}}\rVert_F=\sqrt{\tfrac d2}\,\bigl(1+\tfrac l2\bigr)^{-1/2}\ \text{for each }L"
-    )
-    source = (
-        "[@xiong2020] bounds the last block's gradient by O(d√(ln d/L)) for Pre-LN and O(d√ln d) for Post-LN, which "
-        "is in agreement; the law for each block is derived here. [@sun2025] for the growth of the stream"
-    )
-    corrections = (
-        "It is said that the variance of a Pre-LN stream grows exponentially with depth. At the start it grows like "
-        "1 + l/2, and with 1/√l before each block like 1 + ½ Σ 1/k.",
-    )
-    remarks = (
-        "Backward: a block multiplies the square of a gradient by 1 + ½/(1 + (l − 1)/2), and the product of these from "
-        "l to L cancels against the last normalization's 1/(1 + L/2).",
-        "Gradients are those of one example, and of the blocks' second matrix; over a batch the gradients of several "
-        "examples add up as far as their streams are alike, more so in deep blocks.",
-        "Networks as they start. In training blocks grow at different rates.",
-        "Attention blocks are not tested. At the start a head with equal weights averages over positions, and its "
-        "variance depends on how alike these are.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "streams and gradients of three depths, and Post-LN's last block",
-            "five networks a seed, and all margins, were set after a draft at seed 1101",
-        ),
-    )
     tiny = {"width": 40, "depths": (8, 10), "networks": 2, "seeds": 3}
     full = {"width": 512, "depths": (8, 16, 64), "seeds": 40}
     out_of_scope = {"depths": (8, 64), "width": 40}

@@ -56,35 +56,6 @@ class RotationalEquilibrium(kit.Claim[None]):
         "√(2ηλ/(1+β)) with momentum": ("angle", "digits"),
         "√(2ηλ(1−β₁)/(1+β₁)) in AdamW": ("angle", "digits"),
     }
-    statement = (
-        r"g\perp w,\ \lVert g\rVert\propto\lVert w\rVert^{-1}:\quad \angle(w_t,w_{t+1})\to\sqrt{2\eta\lambda},\quad "
-        r"\sqrt{\tfrac{2\eta\lambda}{1+\beta}}\ \text{(momentum)},\quad "
-        r"\sqrt{2\eta\lambda\tfrac{1-\beta_1}{1+\beta_1}}\ \text{(AdamW)}"
-    )
-    source = "[@kosson2024] for all three, as a random walk; [@li2020] for SGD; derived again in theory.py"
-    remarks = (
-        "Norms come to balance in about 1/4ηλ steps under SGD and in 1/2ηλ under AdamW, which must also be many more "
-        "than 1/(1 − β₂). A training that is shorter has not felt its decay.",
-        "The law needs gradients that are nearly independent from step to step. So digits have length one, and half of "
-        "their labels are drawn anew in each step. With digits of length eight the risk is so curved along a turn that "
-        "gradients answer each other: momentum then turns weights 3.5 times as much as the law says, SGD 0.8 times.",
-        "λ is the optimizer's own: torch and optax multiply AdamW's by η, so that ηλ is what shrinks a weight a step.",
-        "In the network the second layer has no decay, and plain steps.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "angles and norms on noise, angles on digits",
-            "the length of digits, their labels and the margin there were set after drafts at seed 1101",
-            seeds="19 of 20 hold, 1 is inconclusive; of 20 settings 13 hold, 1 is inconclusive, 6 are out of range",
-        ),
-        kit.Version(
-            2,
-            "six networks for four; no ηλ of 0.003 in the scope",
-            "with it norms do not come to balance in so many steps; intervals over four networks were wide",
-        ),
-    )
-    shared = {"claim.RotationalEquilibrium.rates": "it lists step sizes, a given of both"}
     tiny = {
         "decays": (0.02, 0.03),
         "sizes": (0.5, 2.0),
@@ -285,6 +256,7 @@ class RotationalEquilibrium(kit.Claim[None]):
         yield kit.control(
             "λ = 0",
             "nothing shortens the weight, and it turns ever less",
+            id="no_decay",
             angle=seen.undecayed_angle,
             square=seen.undecayed_square,
         )

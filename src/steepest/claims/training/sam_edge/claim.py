@@ -71,39 +71,6 @@ class SamEdge(kit.Claim[None]):
         "at any λ < 2/η that hardly moves in a step": ("parabola", "gradient"),
         "push λ down": "fall",
     }
-    statement = (
-        r"w_{t+1}=w_t-\eta\nabla L\bigl(w_t+\rho\tfrac{\nabla L}{\|\nabla L\|}\bigr):\qquad"
-        r"\eta\lambda\Bigl(1+\frac{\rho\lambda}{\|\nabla L\|}\Bigr)\to2,\qquad"
-        r"\dot w=-\nabla L-\frac{2\rho^2}{(2-\eta\lambda)^2}\,\nabla\lambda"
-    )
-    source = (
-        "[@long2024] for the edge, [@bartlett2023] for gradients on a parabola and the drift, [@wen2023] for the force "
-        "at small steps; derived again here"
-    )
-    remarks = (
-        "The source writes the edge as a curvature, (‖g‖/2ρ)(√(1 + 8ρ/(η‖g‖)) − 1), at a given size of the gradient. "
-        "But the size of the gradient is not given. Steps to and fro make it, and on any parabola with λ < 2/η they "
-        "end at that edge.",
-        "In the network curvature and gradient are read at the same weights, as the gradient's size differs from one "
-        "step to the next. Early steps, which still go downhill, are out of range.",
-        "On parabolas the law is exact up to 2/η; they are tried up to 0.97 of it. Along a valley it holds as far as "
-        "gradients keep up: what they lag behind is limited to half of the margin, for all curvatures that are passed.",
-        "The force is judged in a valley whose floor has no slope, so that nothing else moves the curvature. In the "
-        "network the slope of the risk acts against it, and curvature rises first and falls late.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "the edge in training, gradients and the fall of curvature in a valley",
-            "drafts at seeds 1101 to 1104: step sizes, ρ, numbers of steps and seeds, the curvatures of the valley, "
-            "the margins and the control were set after them; drafts judged three times of each training apart",
-        ),
-        kit.Version(
-            2,
-            "a hypothesis on how far gradients lag behind, and parabolas up to 0.95 of 2/η",
-            "in a valley from 6.8 to 5 it failed with every hypothesis true, and beyond ηλ = 0.72 nothing was tried",
-        ),
-    )
     tiny = {"lrs": (0.1, 0.2), "steps": 600, "seeds": 3, "curvatures": (3.6, 3.0)}
     full = {"steps": 12_000, "seeds": 10}
     out_of_scope = {"lrs": (0.2, 0.4), "steps": 40, "seeds": 3}

@@ -64,29 +64,6 @@ class ScalingRules(kit.Claim[Setting]):
         "small steps of SGD may be κ times larger at the same stationary risk": ("keeping", "risk"),
         "those of Adam √κ": ("keeping", "risk"),
     }
-    statement = (
-        r"R_{\rm SGD}\to\frac{\eta}{4b}\sum_i h_i,\qquad R_{\rm Adam}\to\frac{\eta}{4\sqrt b}\sum_i\sqrt{h_i}\qquad"
-        r"(\eta\to0),\qquad\text{so}\quad\eta\propto b\quad\text{and}\quad\eta\propto\sqrt b"
-    )
-    source = "[@goyal2017] for SGD, [@malladi2022] for Adam; both risks are worked out here"
-    remarks = (
-        "Risk is in units of the variance of the labels' noise, less that of the best weights. For SGD it is exact at "
-        "every batch and step. For Adam it is the fixed point of a long second average, with the share of the gradient "
-        "that batches agree on.",
-        "The exponent is what a step must grow with to keep the risk of the first batch: from measured risks at five "
-        "exponents, and by theory as a root.",
-        "The square-root rule of the second paper also multiplies 1 − β₁ and 1 − β₂ by κ. It is about the whole path "
-        "of training, which is not tested here. The stationary risk hardly tells: betas enter to the next order.",
-        "All is a convex quadratic near its minimum.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "risk at three batches and five steps each, and the exponent that keeps it",
-            "drafts at seeds 1101 to 1106 set the number of steps and runs, and took batches three times larger out of "
-            "the scope, where intervals were wide; both margins were set from the intervals",
-        ),
-    )
     tiny = {
         "dimension": 2,
         "batches": (4, 8, 16),

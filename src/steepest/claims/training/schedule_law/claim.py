@@ -58,31 +58,6 @@ class ScheduleLaw(kit.Claim[Setting]):
         "follows from its whole schedule by one recursion": "risk",
         "not from the sum of its steps": "risk",
     }
-    statement = (
-        r"D_i\leftarrow D_i\Bigl((1-\eta_t\lambda_i)^2+\tfrac{\eta_t^2\lambda_i^2}B\Bigr)+\tfrac{\eta_t^2}B\lambda_i"
-        r"\bigl(R+\sigma^2\bigr),\qquad R=\sum_i\lambda_iD_i"
-    )
-    source = "[@li2025] and [@bordelon2024] for power laws of the risk; the recursion is derived in theory.py"
-    remarks = (
-        "The recursion is exact in the mean for Gaussian inputs. For others the term η²λ²/B is another, as the control "
-        "with signs shows, and it fades with larger batches.",
-        "That schedules with a decay end lower is so here; how much lower depends on the noise and on the power laws.",
-        "Nothing is said of the best schedule, nor of networks whose features move.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "risks of five schedules at three times",
-            "runs and the margin were set after a draft at seed 1101",
-            seeds="18 of 20 hold, 2 are inconclusive; of 20 settings 5 hold, 15 are inconclusive",
-        ),
-        kit.Version(
-            2,
-            "2000 runs for 1000 and a margin of 4 % for 6; single examples, a up to 1.6, steps from 0.24 on",
-            "the recursion without η²λ²/B is off by less than 6 % with small steps, and with batches of two",
-        ),
-    )
-    shared = {"claim.ScheduleLaw.schedules": "it lists step sizes, a given of both"}
     tiny = {"dimension": 6, "steps": 20, "runs": 20, "seeds": 3}
     full = {"runs": 20_000, "dimension": 100}
     out_of_scope = {"lr": 1.5}

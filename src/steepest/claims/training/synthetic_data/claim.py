@@ -39,34 +39,6 @@ class SyntheticData(kit.Claim[None]):
         "refitted to its own labels errs n times as much after n rounds": ("replaced", "digits"),
         "with all data kept, less than twice": "kept",
     }
-    statement = (
-        r"\frac{\mathrm E\lVert w_n-w^*\rVert^2}{\sigma^2d/(T-d-1)}=n\ \text{(replaced)},\qquad "
-        r"\sum_{k\le n}\frac{T-d-1}{k(kT-d-1)}\ \text{(kept)},\qquad "
-        r"\frac{2\alpha^2-2\alpha+1}{2\alpha-\alpha^2}\ \text{(a share }\alpha\text{ of true labels)}"
-    )
-    source = (
-        "[@gerstgrasser2024] for both, the second as the bound π²/6; [@he2025] for shares of true labels and the "
-        "golden ratio"
-    )
-    corrections = (
-        "With all data kept the paper bounds the error by π²/6 of the first fit's. It is Σ (T − d − 1)/(k(kT − d − 1)) "
-        "exactly (derived in theory.py): 1.4 after twelve rounds at d = 20 and T = 60.",
-    )
-    remarks = (
-        "That n rounds err n times as much needs no Gaussian inputs: each round adds a fit's own error to what it "
-        "starts from. It is judged on digits too, by the error over that of the first round.",
-        "A share α is the weight of a fit to T true labels in a mean of two fits, as in the source; the other is to T "
-        "labels of the model's own.",
-        "Noise is added to the model's labels, of the same variance as that of true ones. Without it nothing is lost.",
-    )
-    history = (
-        kit.Version(1, "labels replaced, kept, and mixed with true ones"),
-        kit.Version(
-            2,
-            "margins of 8 and 9 % for 5 and 6",
-            "at seed 0 intervals of 4 % reached them; no rival is nearer than a fifth",
-        ),
-    )
     tiny = {
         "dimension": 3,
         "examples": 12,

@@ -72,51 +72,6 @@ class UpdateSize(kit.Claim[Setting]):
         "Adam's update has a root mean square of η√((s² + ρ)/(1 + s²))": ("adam", "digits"),
         "Muon's of c(m/n) η/√max(m, n)": "muon",
     }
-    statement = (
-        r"\mathrm E\,u^2=\eta^2\,\frac{s^2+\rho}{1+s^2},\quad \rho=\frac{1-\beta_1}{1+\beta_1},\quad "
-        r"s=\frac{|\mathrm E g|}{\sqrt{\mathrm{Var}\,g}}\ (\beta_2\to1);\qquad "
-        r"\mathrm{rms}\,U=\frac{c\,\eta}{\sqrt{\max(m,n)}},\quad c^2=\mathrm E\,p(\sigma)^2"
-    )
-    source = (
-        "[@kosson2024] for Adam on noise, as a random walk; that Muon's update is multiplied by 0.2 √max(m, n) to "
-        "match Adam's is a rule of thumb [@liu2025]"
-    )
-    remarks = (
-        "The law with s, its next order in 1 − β₂, and c for Muon's polynomial are derived in `steepest.optimizers`. "
-        "Gradients are independent from step to step, of one mean and one variance: weights stay where they are, and "
-        "batches are drawn anew.",
-        "In a training whose gradients shrink v remembers larger ones, for 1/(1 − β₂) steps: updates are then smaller "
-        "by the root of what is left of the mean square.",
-        "A factor that gives Muon's update the size of Adam's is √((s² + ρ)/(1 + s²))/c: 0.26 at β₁ = 0.9 where "
-        "batches are noise, 0.18 at 0.95, and 1.15 where they agree. The rule's 0.2 lies at the end of noise.",
-        "Digits: those weights count whose v hardly varies. Pixels that are dark in nearly all images "
-        "have gradients that are zero in most batches, and there E[m²/v] is not E m²/E v.",
-        "Muon's matrices are Gaussian, as momentum of noise is. Of a matrix of low rank only the directions that it "
-        "has are brought to one, and the update is smaller.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "on noise, on batches of digits, and Muon's iteration on noise",
-            "numbers of weights and matrices, and digits over all layers at once, were set after drafts at seed 1101",
-            seeds="20 of 20 hold; of 20 settings 7 hold, 13 are inconclusive",
-        ),
-        kit.Version(
-            2,
-            "values of β₂ that are farther apart in the scope",
-            "the size depends on β₂ by a percent, and values such as 0.97 and 0.99 do not tell how",
-        ),
-    )
-    shared = {
-        "claim.UpdateSize.betas": "it picks β₁ and β₂, a given of both",
-        "claim.UpdateSize.late": "it says which steps count",
-        "claim.UpdateSize.masks": "it says which weights count, and predicts no size",
-        "experiment.told": "the same",
-        "steepest.optimizers._update_sizes.Moments.of_means": "of batches, of which it asks here how much v varies",
-        "steepest.optimizers._update_sizes.Moments.spread": "the same",
-        "steepest.optimizers._update_sizes.spread_of_second_moment": "it says which weights count here, and there "
-        "corrects by a percent",
-    }
     tiny = {
         "beta1": (0.5, 0.7),
         "beta2": (0.9, 0.95),

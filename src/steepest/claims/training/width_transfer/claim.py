@@ -50,35 +50,6 @@ class WidthTransfer(kit.Claim[Setting]):
 
     kind = "limit"
     says = {"by η(aN^{3/2} + bN + c√N)": ("standard", "parts"), "by the same in µP at any N": "mup"}
-    statement = (
-        r"\tfrac1B\textstyle\sum_by_b\,\Delta f(x_b)=\eta\lVert g\rVert_1=\eta\bigl(aN^{3/2}+bN+c\sqrt N\bigr),\qquad "
-        r"\text{and}\quad\eta\bigl(aN_0^{3/2}+bN_0+c\sqrt{N_0}\bigr)\quad\text{under µP with the base width }N_0"
-    )
-    source = "[@yang2022] for µP; the law of the first step is derived in theory.py"
-    corrections = (
-        "Under the standard parametrization Adam's step is often said to fall like 1/N. To move outputs alike in wide "
-        "networks the first step has to fall like N^(−3/2).",
-    )
-    remarks = (
-        "This is the first step, which is −η times the signs of the gradient. How the best step of a whole training "
-        "depends on width is another question, and not judged.",
-        "Outputs are those less the network's start, and labels are ±1, so that all errors are −y. Steps are small: to "
-        "first order the risk falls by η times the sum of the gradient's absolute values.",
-        "The means a, b and c are over Gaussian neurons, drawn to one percent or better. Their law is a limit: "
-        "networks of 32 neurons move outputs by 2 to 5 % less.",
-        "µP gives the hidden layer and the read-out steps ∝ 1/N, and starts the read-out with weights ∝ 1/N. What "
-        "stands at the inputs is as usual.",
-    )
-    history = (
-        kit.Version(
-            1,
-            "each part by itself, all at once, and all under µP, at three widths and two batches",
-            "drafts at seeds 1101 to 1103: the number of networks and margins of 12 % for 10 were set after them, as "
-            "an interval across an end of 10 % left the first undecided; the rival without √(2/π) was added after a "
-            "run at seed 0",
-        ),
-    )
-    shared = {"claim.WidthTransfer.batch": "it picks the examples of a batch, a given of both"}
     tiny = {"widths": (16, 32), "batches": (1, 3), "neurons": 64, "seeds": 3}
     full = {"widths": (32, 128, 512, 1024), "neurons": 4096}
     out_of_scope = {"widths": (2, 4), "neurons": 64, "seeds": 3}
@@ -184,6 +155,7 @@ class WidthTransfer(kit.Claim[Setting]):
         yield kit.rival(
             "bN + c√N",
             "signs of a hidden layer's steps do not know the read-out",
+            id="random_signs",
             standard=part(1) + part(2),
         )
         yield kit.rival(
