@@ -214,8 +214,8 @@ def test_a_file_is_a_claim(tmp_path):
 
 
 def test_a_claim_that_lacks_a_part_is_told_which(tmp_path):
-    path = write(tmp_path, "my_claim.py", GOOD.replace("    def figure(", "    def picture("))
-    with pytest.raises(UserError, match=r"Trial of .*my_claim.py lacks figure: a claim defines"):
+    path = write(tmp_path, "my_claim.py", GOOD.replace("    def judge(", "    def judges("))
+    with pytest.raises(UserError, match=r"Trial of .*my_claim.py lacks judge: a claim defines"):
         load(path)
 
 

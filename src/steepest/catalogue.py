@@ -206,8 +206,8 @@ def load(target: "str | Path | Entry") -> "type[Claim]":
     (kind,) = classes
     if missing := sorted(kind.__abstractmethods__):
         raise UserError(
-            f"{kind.__name__} of {line.path} lacks {' and '.join(missing)}: a claim defines predict, observe, judge "
-            "and figure; steepest new my_claim.py writes one that does"
+            f"{kind.__name__} of {line.path} lacks {' and '.join(missing)}: a claim defines predict, observe and "
+            "judge; steepest new my_claim.py writes one that does"
         )
     return kind
 

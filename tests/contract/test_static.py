@@ -55,3 +55,11 @@ def test_texts_of_fields_begin_with_their_noun():
     ]
     assert len(texts) > 1000
     assert [text for text in texts if midway.match(text)] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_first_sentence_is_one_that_a_list_can_show(name):
+    says = catalogue.entry(name).says
+    assert len(says) <= 100
+    assert ";" not in says
+    assert says.endswith(".")

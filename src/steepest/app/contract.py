@@ -118,13 +118,16 @@ def _unknown_works(text: str) -> Problems:
 
 
 def speaks_in_laws(kind: type[Claim]) -> Problems:
-    """Clauses stand in the first sentence, the preset in its scope, surviving nulls are named."""
+    """Clauses stand in the file's text, one in its first sentence; presets in their scope; surviving nulls are named."""
     says = kind.says
     text = inspect.getdoc(sys.modules[kind.__module__]) or ""
     first = text.split("\n\n")[0].replace("\n", " ")
+    whole = " ".join(text.split())
     missing = [
-        f"says: the first sentence has no clause {part!r}" for part in says if part not in first
+        f"says: the file's text has no clause {part!r}" for part in says if part not in whole
     ]
+    if not any(part in first for part, named in says.items() if named):
+        missing.append("says: no clause that a check judges stands in the first sentence")
     if not any(says.values()):
         missing.append("says: no clause names the check that judges it")
     scope = scope_of(kind)
