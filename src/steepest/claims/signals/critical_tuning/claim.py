@@ -1,10 +1,12 @@
-"""Small changes of length and of direction survive depth where χ∥ = χ⊥ = 1, and there alone.
+"""Small changes of an input's length and direction survive depth at critical initialization.
 
-For every activation the infinite-width recursion of the covariance K has a critical initialization (C_b, C_W, K*), or
-provably none. It is located in finite networks, by the C_W at which a small change of length, and one of direction,
-neither grows nor shrinks. There the last layer holds variance and covariance as the recursion says. Where K* = 0, as
-for tanh, they fall as a power of depth, and not exponentially. Away from criticality, for tanh in order and in chaos,
-changes along the signal shrink like χ∥ a layer, and the square of a change across it shrinks or grows like χ⊥.
+Critical means χ∥ = χ⊥ = 1: a layer multiplies changes of length by χ∥, and the square of changes of direction by χ⊥.
+Away from criticality small changes grow or shrink exponentially with depth. For every activation the infinite-width
+recursion of the covariance K has a critical initialization (C_b, C_W, K*), or provably none. It is located in finite
+networks, by the C_W at which a small change of length, and one of direction, neither grows nor shrinks. There variance
+and covariance in the last layer are as the recursion says. Where K* = 0, as for tanh, they fall as a power of depth,
+and not exponentially. Away from criticality, for tanh in order and in chaos, changes along the signal shrink like χ∥ a
+layer, and the square of a change across it shrinks or grows like χ⊥.
 """
 
 from typing import Any, NamedTuple
@@ -91,11 +93,14 @@ class CriticalTuning(kit.Claim[Setting]):
 
     kind = "limit"
     says = {
-        "Small changes of length and of direction survive depth where χ∥ = χ⊥ = 1": (
+        "Small changes of an input's length and direction survive depth at critical initialization": (
             "c_w_along",
             "c_w_across",
         ),
-        "there alone": ("growth_along", "growth_across"),
+        "Away from criticality small changes grow or shrink exponentially with depth": (
+            "growth_along",
+            "growth_across",
+        ),
     }
     tiny = {
         "activations": ("relu", "tanh"),

@@ -1,8 +1,9 @@
-"""Depth and width do not commute: a linear network's log-length is normal, of mean −½ Σ 1/n_l and variance ½ Σ 1/n_l.
+"""The infinite-depth and infinite-width limits of random linear networks do not commute.
 
-A vector that passes L Gaussian n × n matrices has length (Π χ²_n/n)^{1/2} in law: one when n → ∞ first, zero when
-L → ∞ first, and lognormal in between. Where widths differ the narrow layers count: Σ 1/n_l takes the place of L/n, and
-no mean width does. Data and dimension do not commute either: the spectrum of XXᵀ/n_0 is the
+The logarithm of a unit vector's length after layers of widths n_l is normal, of mean −½ Σ 1/n_l and variance ½ Σ 1/n_l,
+up to higher orders in 1/n_l. A vector that passes L Gaussian n × n matrices has length (Π χ²_n/n)^{1/2} in law: one
+when n → ∞ first, zero when L → ∞ first, and lognormal in between. Where widths differ the narrow layers count: Σ 1/n_l
+takes the place of L/n, and no mean width does. Data and dimension do not commute either: the spectrum of XXᵀ/n_0 is the
 Marchenko–Pastur law of P/n_0.
 """
 
@@ -73,7 +74,10 @@ class DeepLinearLimits(kit.Claim[None]):
 
     kind = "limit"
     says = {
-        "Depth and width do not commute": ("spread", "deep"),
+        "The infinite-depth and infinite-width limits of random linear networks do not commute": (
+            "spread",
+            "deep",
+        ),
         "is normal": "normal",
         "mean −½ Σ 1/n_l": "mean",
         "variance ½ Σ 1/n_l": "variance",

@@ -1,8 +1,8 @@
-"""Correlations approach their fixed point as exp(−l/ξ), in order and in chaos.
+"""Correlations in wide random networks approach their fixed point as exp(−l/ξ) with depth l.
 
-The depth scale is ξ = −1/log χ with the slope χ of the correlation map at the fixed point that it tends to: χ⊥ at
-correlation one in the ordered phase, the slope at c* < 1 in the chaotic phase. Beyond a few ξ the output has forgotten
-which input it saw.
+They are the correlations between two inputs at layer l. The depth scale is ξ = −1/log χ, where χ is the slope of the
+correlation map at the fixed point that correlations tend to: χ⊥ at correlation one in the ordered phase, the slope at
+c* < 1 in the chaotic phase. Beyond a few ξ the output has forgotten which input it saw.
 """
 
 import itertools
@@ -86,7 +86,11 @@ class DepthScale(kit.Claim[Setting]):
     )
 
     kind = "limit"
-    says = {"as exp(−l/ξ)": "remaining", "in order": "ordered", "in chaos": "chaotic"}
+    says = {
+        "as exp(−l/ξ) with depth l": "remaining",
+        "χ⊥ at correlation one in the ordered phase": "ordered",
+        "the slope at c* < 1 in the chaotic phase": "chaotic",
+    }
     tiny = {"width": 600, "layers": 12, "networks": 40}
     full = {"networks": 3000, "layers": 24}
     out_of_scope = {"c_w": (1.8, 2.5), "c_b": (0.05, 0.05)}

@@ -1,10 +1,11 @@
-"""NTK networks grow lazy with width: features move like n^(-1/2), the kernel like 1/n; under µP both keep moving.
+"""Feature learning vanishes with width in the NTK parameterization, and persists under µP.
 
-Networks are trained until the loss first falls below a fixed value. In the NTK parameterization the output changes by
-order one, each hidden pre-activation by n^(-1/2) and the tangent kernel by 1/n; in µP, where the last layer starts
-smaller and hidden layers take steps n times as large, and in the mean-field parameterization, which is the same without
-biases, all of them change by order one. A last layer that starts smaller is not enough: with one step size for all
-layers, as the notes print the remedy, features move less than before.
+Networks of width n are trained until the loss first falls below a fixed value. In the NTK parameterization training
+becomes lazy as they widen: hidden pre-activations, the features, move like n^(−1/2) and the tangent kernel like 1/n,
+while the output changes by order one. In µP the last layer starts smaller and hidden layers take steps n times as
+large. There, and in the mean-field parameterization, which is the same without biases, all of these changes are of
+order one. A last layer that starts smaller is not enough: with one step size for all layers, as the notes print the
+remedy, features move less than before.
 """
 
 from collections.abc import Sequence
@@ -80,7 +81,7 @@ class LazyOrRich(kit.Claim[Setting]):
 
     kind = "limit"
     says = {
-        "features move like n^(-1/2)": (
+        "move like n^(−1/2)": (
             kit.literal(
                 "change_ntk_first",
                 "change",
@@ -94,13 +95,13 @@ class LazyOrRich(kit.Claim[Setting]):
                 at={"parameterization": "ntk", "what": "second layer"},
             ),
         ),
-        "the kernel like 1/n": kit.literal(
+        "the tangent kernel like 1/n": kit.literal(
             "change_ntk_kernel",
             "change",
             power={"width": -1},
             at={"parameterization": "ntk", "what": "kernel"},
         ),
-        "under µP both keep moving": ("change_mup_first", "change_mup_second", "change_mup_kernel"),
+        "persists under µP": ("change_mup_first", "change_mup_second", "change_mup_kernel"),
     }
     tiny = {"widths": (50, 60, 80), "examples": 8, "target": 0.2, "reference": 50, "seeds": 3}
     full = {

@@ -1,13 +1,13 @@
-"""Outputs of wide random networks become a Gaussian process with kernel K^(L+1), off by departures like 1/n.
+"""Outputs of wide random networks converge to a Gaussian process, with departures of order 1/n.
 
-Given the last hidden layer the outputs are independent Gaussians with a random covariance Σ. As the hidden widths n
-grow Σ tends to K^(L+1) of the layerwise recursion. Its variance and the shift of its mean, both of order 1/n, are
-carried through the L hidden layers by the derivatives of that recursion. They give the excess kurtosis of an output,
-and the departure of the joint law at several inputs. For ReLU, networks whose weights are signs have an excess kurtosis
-that falls like 1/n too, with another factor.
+The process has the kernel K^(L+1) of the layerwise recursion over L hidden layers, and n is their width. Given the last
+hidden layer the outputs are independent Gaussians with a random covariance Σ. As the hidden widths n grow Σ tends to
+K^(L+1). Its variance and the shift of its mean, both of order 1/n, are carried through the L hidden layers by the
+derivatives of that recursion. They give the excess kurtosis of an output, and the departure of the joint law at several
+inputs. For ReLU, networks whose weights are signs have an excess kurtosis that falls like 1/n too, with another factor.
 
 The limit needs no bound on the growth of σ: for σ = exp, with two hidden layers, outputs have it too. But the mean of
-their covariance is infinite at every width, so that averages over neurons have moments by such a bound alone.
+their covariance is infinite at every width, so that averages over neurons have moments only under such a bound.
 """
 
 from typing import Annotated
@@ -127,8 +127,8 @@ class NngpLimit(kit.Claim[Setting]):
 
     kind = "limit"
     says = {
-        "a Gaussian process with kernel K^(L+1)": ("kernel", "joint_law"),
-        "off by departures like 1/n": (
+        "Outputs of wide random networks converge to a Gaussian process": ("kernel", "joint_law"),
+        "departures of order 1/n": (
             kit.literal("kurtosis", power={"width": -1}),
             "kurtosis_exponent",
             kit.literal("joint_departure", "departure", power={"width": -1}),

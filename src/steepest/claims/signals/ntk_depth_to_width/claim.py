@@ -1,14 +1,16 @@
-"""The tangent kernel of a random ReLU network fluctuates as an exact recursion in depth and widths says (to β = 2).
+"""Tangent-kernel fluctuations of random ReLU networks follow an exact recursion in depth and width.
 
-With derivatives with respect to weights of unit variance, E Θ(x, x) = 2(L+1)‖x‖²/n_0 at every width. E Θ²/(E Θ)² is
-exact for Gaussian weights, by a recursion on five invariants of a layer. Networks are compared with it up to
-β = Σ 1/n_l = ¼ by plain means, and beyond, to β = 2 for equal widths and 3 for unequal ones, by networks that are
-drawn under the law tilted by the kernel's own growth. As widths grow at fixed β the recursion tends to exp(5β) times a
-factor between 1 and 1/3. At the widths here the logarithm of that limit is a third too high at small β and a sixth at
-β = 2, which the data tell.
+It gives the second moment of the kernel at one input, for layers of unequal widths too. It is tested up to β = 2 for
+equal widths, and up to 3 for unequal ones, where β = Σ 1/n_l sums the inverse widths of the hidden layers. With
+derivatives with respect to weights of unit variance, E Θ(x, x) = 2(L+1)‖x‖²/n_0 at every width. E Θ²/(E Θ)² is exact
+for Gaussian weights, by a recursion on five invariants of a layer. Networks are compared with it up to β = ¼ by plain
+means, and beyond by networks that are drawn under the law tilted by the kernel's own growth. As widths grow at fixed β
+the recursion tends to exp(5β) times a factor between 1 and 1/3. At the widths here the logarithm of that limit is a
+third too high at small β and a sixth at β = 2, which the data tell.
 
 The chance that Θ exceeds its mean by a quarter to the whole of it is exactly known for one hidden layer. In deeper
-networks it is that of a lognormal law of the same moments, to an eighth. Chebyshev's bound is three to seven times it.
+networks it is the chance under a lognormal law of the same moments, to an eighth. Chebyshev's bound is three to seven
+times as large.
 """
 
 from collections.abc import Sequence
@@ -89,9 +91,12 @@ class NtkDepthToWidth(kit.Claim[jax.Array]):
 
     kind = "theorem"
     says = {
-        "fluctuates as an exact recursion": ("mean", "log_ratio"),
-        "in depth and widths": ("log_ratio_uneven", "turns_log_ratio"),
-        "to β = 2": "deep_log_ratio",
+        "Tangent-kernel fluctuations of random ReLU networks follow an exact recursion": (
+            "mean",
+            "log_ratio",
+        ),
+        "for layers of unequal widths too": ("log_ratio_uneven", "turns_log_ratio"),
+        "tested up to β = 2": "deep_log_ratio",
     }
     tiny = {
         "networks": 200,

@@ -1,4 +1,4 @@
-"""Derivatives of random ReLU networks are exponentially sensitive to the ratio of depth to width.
+"""Input derivatives of random ReLU networks are exponentially sensitive to depth over width.
 
 At every width the second moment of an input–output derivative is 2/n_0 and the fourth grows by 1 + 5/n_l a layer
 (Gaussian weights; other laws need their kurtosis). The logarithm of the squared norm of a hidden Jacobian column is
@@ -79,7 +79,7 @@ class ReluPathMoments(kit.Claim[None]):
 
     kind = "theorem"
     says = {
-        "exponentially sensitive to the ratio of depth to width": (
+        "exponentially sensitive to depth over width": (
             "fourth_moment",
             "log_mean",
             "log_variance",

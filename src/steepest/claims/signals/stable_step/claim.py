@@ -1,13 +1,15 @@
-"""The largest stable step is 2/λ_max of the tangent kernel: near 1/n in weights, n⁰ in biases, slower than 1/L in ReLU.
+"""Near a fit, the largest stable step size of gradient descent is 2/λ_max of the tangent kernel.
 
-Close to a network that fits its targets, descent on the mean of ½(f − y)² multiplies residuals by 1 − ηΘ/P. The risk
-does not rise where η < 2/λ_max(Θ/P), and rises beyond, where the start has a part along the top eigenvector. The limit
-kernel at the same widths and depths says how this step depends on width n and depth L. For the weights of the standard
+In the standard parameterization that step falls near 1/n with width n where weights are trained. It is independent of n
+where biases are. In ReLU networks it falls more slowly than 1/L with the number of layers. Close to a network that fits
+its targets, descent on the mean of ½(f − y)² over P points multiplies residuals by 1 − ηΘ/P. The risk does not rise
+where η < 2/λ_max(Θ/P), and rises beyond, where the start has a part along the top eigenvector. The limit kernel at the
+same widths and depths says how this step depends on width n and depth L. For the weights of the standard
 parameterization it is Θ = nA + B, where B belongs to the first layer, whose inputs do not grow in number: the step is
 like 1/n as n → ∞, and n^−0.955 from 128 to 1024 neurons with one hidden layer. For biases, and in the NTK
 parameterization, it does not depend on n. With depth it falls as the kernel of the activation says: for ReLU on these
-inputs like (L+1)^−0.87 from one to four hidden layers, slower than one over the number of layers L + 1, until
-there are hundreds.
+inputs like (L+1)^−0.87 from one to four hidden layers, slower than one over the number of layers L + 1, until there are
+hundreds.
 """
 
 from collections.abc import Mapping, Sequence
@@ -92,12 +94,12 @@ class StableStep(kit.Claim[Setting]):
     kind = "limit"
     says = {
         "2/λ_max of the tangent kernel": ("step_over_edge", "deep_step_over_edge"),
-        "near 1/n in weights": (
+        "near 1/n with width n where weights are trained": (
             "width_exponent_standard",
             kit.literal("limit_step_standard", "standard", power={"width": -1}),
         ),
-        "n⁰ in biases": ("width_exponent_biases", "limit_step_biases"),
-        "slower than 1/L in ReLU": ("depth_exponent_relu", "limit_depth"),
+        "independent of n where biases are": ("width_exponent_biases", "limit_step_biases"),
+        "more slowly than 1/L": ("depth_exponent_relu", "limit_depth"),
     }
     tiny = {
         "widths": (64, 96, 128),
