@@ -1,8 +1,9 @@
-"""Pooled convolutions on a circle learn what no shift changes; zero padding moves it as the kernel of its border says.
+"""Training keeps pooled convolutions shift-invariant on a circle, and zero padding breaks this.
 
-The first is said of networks of any width, before, in and after training. The second is said of the limit of many
-channels: how far the output of a trained network moves when its input is shifted is told, at all times of training, by
-kernel regression with windows that are cut elsewhere.
+Around a circle no shift of the input changes the output. Behind zero padding a shift moves the learned output by as
+much as the kernel of the border says. The first is said of networks of any width, before, in and after training. The
+second is said of the limit of many channels: how far the output of a trained network moves when its input is shifted is
+predicted, at all times of training, by kernel regression with windows that the border cuts elsewhere.
 """
 
 from typing import NamedTuple
@@ -80,8 +81,8 @@ class BorderBreaksEquivariance(kit.Claim[Setting]):
 
     kind = "limit"
     says = {
-        "learn what no shift changes": "moves",
-        "zero padding moves it as the kernel of its border says": "deviation",
+        "Training keeps pooled convolutions shift-invariant on a circle": "moves",
+        "a shift moves the learned output by as much as the kernel of the border says": "deviation",
     }
     tiny = {
         "sizes": (6, 8),

@@ -1,10 +1,11 @@
-"""The tangent kernel of n filters varies as 3/(n P_e): a digit's 64 positions count as 1 or 2, and centred as 5 to 10.
+"""A convolutional tangent kernel varies as if a digit had 1 to 10 independent positions, not 64.
 
-Here varies means Var Θ(x, x)/(E Θ)² over initializations of one hidden convolution of ReLU, and P_e is the number of
-independent positions that would vary as much. Correlations of positions keep it small however large the image: all
-windows of an image without negative pixels are alike to a random filter. Subtracting the mean of its pixels takes most
-of that away. Pooling shares one last weight among all positions, so that they count for less there, as one and as five,
-than behind flatten, as two and as ten.
+The kernel of n filters has the relative variance Var Θ(x, x)/(E Θ)² = 3/(n P_e) over initializations of one hidden
+convolution of ReLU, and P_e is the number of independent positions that would vary as much. A digit's 64 positions
+count as 1 or 2, and as 5 to 10 when the digit is centred. Correlations of positions keep P_e small however large the
+image: all windows of an image without negative pixels are alike to a random filter. Subtracting the mean of its pixels
+takes most of that away. Pooling shares one last weight among all positions, so that they count for less there, as one
+and, centred, as five, than behind flatten, as two and as ten.
 """
 
 import numpy as np
@@ -57,8 +58,11 @@ class CntkFluctuations(kit.Claim[draws.Setting]):
 
     kind = "theorem"
     says = {
-        "n filters varies as 3/(n P_e)": (kit.literal("channels", power={"n": -1}), "spread"),
-        "a digit's 64 positions count as 1 or 2, and centred as 5 to 10": ("digits", "counted"),
+        "The kernel of n filters has the relative variance Var Θ(x, x)/(E Θ)² = 3/(n P_e)": (
+            kit.literal("channels", power={"n": -1}),
+            "spread",
+        ),
+        "varies as if a digit had 1 to 10 independent positions, not 64": ("digits", "counted"),
     }
     tiny = {
         "positions": (2, 4),

@@ -1,9 +1,11 @@
-"""Weight decay λ shrinks a wide network's kernel as e^(−2λt) at every width: its limit is linear, and no kernel ridge.
+"""Weight decay shrinks a wide network's tangent kernel, so training does not end at kernel ridge.
 
-In the NTK parameterization each weight learns n^(−1/2) of its size, and decay acts on all of it: θ_t is e^(−λt)θ_0, but
-for n^(−1/2). In a network that is homogeneous of degree D, 2 for ReLU, the tangent kernel is e^(−2(D−1)λt) of the first
-one, and outputs follow f' = −e^(−2(D−1)λt) Θ_0(f − y) − Dλf. They rise to the targets and fall to zero with the kernel.
-Decay towards the start keeps the kernel, and ends at kernel ridge.
+With decay λ the kernel of a two-layer ReLU network shrinks as e^(−2λt) at every width. The limit of wide networks is a
+linear equation for the outputs. In the NTK parameterization each weight learns n^(−1/2) of its size, and decay acts on
+all of it: θ_t is e^(−λt)θ_0 up to terms of order n^(−1/2). In a network that is homogeneous of degree D, 2 for ReLU,
+the tangent kernel is e^(−2(D−1)λt) times the first one, and outputs follow f' = −e^(−2(D−1)λt) Θ_0(f − y) − Dλf. They
+rise to the targets and fall to zero with the kernel. Decay towards the start keeps the kernel, and ends at kernel
+ridge.
 """
 
 from typing import Annotated
@@ -63,9 +65,13 @@ class DecayLeavesKernel(kit.Claim[Setting]):
 
     kind = "limit"
     says = {
-        "shrinks a wide network's kernel as e^(−2λt) at every width": "kernel",
-        "its limit is linear": ("outputs", "distance_relu", "distance_square"),
-        "no kernel ridge": ("outputs", "ridge"),
+        "shrinks a wide network's tangent kernel": "kernel",
+        "The limit of wide networks is a linear equation for the outputs": (
+            "outputs",
+            "distance_relu",
+            "distance_square",
+        ),
+        "training does not end at kernel ridge": ("outputs", "ridge"),
     }
     tiny = {"widths": (32, 64, 128), "images": 4, "steps": 20, "seeds": 3}
     full = {"widths": (128, 384, 1152, 3456), "seeds": 30}

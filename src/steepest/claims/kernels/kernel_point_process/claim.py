@@ -1,10 +1,11 @@
-"""A determinantal sample of a kernel picks points by leverage, keeps them apart, and interpolates to ridge on average.
+"""Interpolants through determinantal samples of a kernel average to kernel ridge regression.
 
-A subset S has a probability proportional to det(K_S/λ), the squared volume of its features: near points make it small.
-Then a point is in S with chance M_ii of M = K(K + λ)⁻¹, its leverage in ridge regression and, over λ, the variance that
-a Gaussian process keeps there at noise λ. Two are with chance M_ii M_jj − M_ij². Their number is a sum of coins, with
-chances μ/(μ + λ) of the eigenvalues μ. As Σ_S det(L_S)(L_S)⁻¹ is the derivative of Σ_S det(L_S) = det(1 + L), the
-least-norm interpolants through samples have the mean K(K + λ)⁻¹y: sampling regularizes as ridge does.
+Such a sample picks points by leverage and keeps them apart. A subset S has a probability proportional to det(K_S/λ),
+the squared volume of its features: near points make it small. Then a point is in S with chance M_ii of M = K(K + λ)⁻¹,
+its leverage in ridge regression and, over λ, the variance that a Gaussian process keeps there at noise λ. Two points
+are both in S with chance M_ii M_jj − M_ij². The number of points is a sum of coins, with chances μ/(μ + λ) of the
+eigenvalues μ. As Σ_S det(L_S)(L_S)⁻¹ is the derivative of Σ_S det(L_S) = det(1 + L), the least-norm interpolants
+through samples have the mean K(K + λ)⁻¹y: sampling regularizes as ridge does.
 """
 
 from typing import Annotated, NamedTuple
@@ -77,7 +78,10 @@ class KernelPointProcess(kit.Claim[Setting]):
     says = {
         "picks points by leverage": ("leverage", "size"),
         "keeps them apart": ("repulsion", "spread"),
-        "interpolates to ridge on average": ("ridge", "enumerated"),
+        "Interpolants through determinantal samples of a kernel average to kernel ridge regression": (
+            "ridge",
+            "enumerated",
+        ),
     }
     tiny = {"points": 16, "images": 12, "seeds": 4, "chains": 10, "samples": 4}
     full = {"points": 60, "images": 100, "seeds": 40, "samples": 40}

@@ -1,5 +1,6 @@
-"""A hidden layer's kernel is about 2√(m/n) E σ² from its mean on orthonormal inputs, and nearly m/√n on digits.
+"""The kernel of n random neurons on m orthonormal inputs deviates from its mean by order √(m/n).
 
+In spectral norm the distance is about 2√(m/n) E σ² for bounded odd activations σ. On digits it grows nearly like m/√n.
 For |σ| ≤ 1 the kernel K_n of n random neurons on m inputs is a mean of n independent matrices of norm at most m. On
 orthonormal inputs and for odd σ its entries are uncorrelated, so that √n(K_n − E K) tends to a symmetric Gaussian
 matrix of independent entries, whose norm is near 2√m. In general matrix Bernstein has √(m‖E K‖ log m/n), and on digits
@@ -74,11 +75,11 @@ class NtkConcentration(kit.Claim[Setting]):
 
     kind = "limit"
     says = {
-        "about 2√(m/n) E σ² from its mean on orthonormal inputs": (
+        "deviates from its mean by order √(m/n)": (
             kit.literal("of_width", power={"width": -0.5}),
             kit.literal("of_size", power={"size": 0.5}),
         ),
-        "nearly m/√n on digits": (
+        "nearly like m/√n": (
             kit.literal("digits_width", power={"width": -0.5}),
             kit.literal("digits_size", power={"size": 1}),
         ),

@@ -1,10 +1,12 @@
-"""Smooth networks leave z' = z − (η/m)Θ(z − y) by n^(−1/2), their own kernel's by 1/n; their mean is kernel training's.
+"""Wide networks train like kernel regression with the tangent kernel, up to errors of order n^(−1/2).
 
-Θ is the tangent kernel of the infinitely wide network, m the number of training points, n the width. A finite network
-starts with another kernel, a mean of n independent ones of single neurons: that is what its outputs depart by, at every
-step, step size and point, and one neuron says how much. With the network's own first kernel in the recursion what is
-left is its movement, of order 1/n where σ is smooth. Over initializations outputs after training have the mean that
-training with Θ gives, which is not that of Bayesian inference.
+Here the outputs z of smooth networks are compared with the kernel's descent z' = z − (η/m)Θ(z − y). Θ is the tangent
+kernel of the infinitely wide network, m the number of training points, n the width. The recursion with a network's own
+first kernel leaves errors of order 1/n. A finite network starts with another kernel, a mean of n independent ones of
+single neurons: that is what its outputs depart by, at every step, step size and point, and one neuron says how much.
+With the network's own first kernel in the recursion what is left is the movement of that kernel, of order 1/n where σ
+is smooth. After training, the mean of the outputs over initializations is the output of training with Θ, which is not
+the mean of Bayesian inference.
 """
 
 from collections.abc import Sequence
@@ -88,17 +90,17 @@ class NtkDynamics(kit.Claim[Setting]):
 
     kind = "limit"
     says = {
-        "leave z' = z − (η/m)Θ(z − y) by n^(−1/2)": (
+        "up to errors of order n^(−1/2)": (
             "limit_training",
             "limit_test",
             kit.literal("limit_exponent_training", "departure_training", power={"width": -0.5}),
             kit.literal("limit_exponent_test", "departure_test", power={"width": -0.5}),
         ),
-        "their own kernel's by 1/n": (
+        "leaves errors of order 1/n": (
             kit.literal("own_exponent_training", "own", power={"width": -1}),
             kit.literal("own_exponent_test", "own", power={"width": -1}),
         ),
-        "their mean is kernel training's": "ensemble_mean",
+        "the mean of the outputs over initializations is the output of training with Θ": "ensemble_mean",
     }
     tiny = {
         "widths": (64, 128, 256),

@@ -1,10 +1,11 @@
-"""The expected hidden-feature kernel is positive definite on inputs without antipodes, unless σ is a polynomial.
+"""The expected kernel of hidden features is positive definite unless the activation is polynomial.
 
-On unit inputs the kernel is Σ_j σ_j² (x·y)^j with σ's Hermite coefficients σ_j. For a polynomial its rank is the
-dimension of the polynomials on the sphere of the degrees and parities that σ has. For any other σ it is positive
-definite as long as no two inputs are antipodes; where they are, it is only if infinitely many even and infinitely many
-odd coefficients differ from zero. With a bias, which is one more coordinate, no two distinct inputs are antipodes.
-As two inputs come together the smallest eigenvalue falls like the square of their distance, with a known constant.
+The inputs are distinct unit vectors of which no two are antipodes. On unit inputs the kernel is Σ_j σ_j² (x·y)^j with
+σ's Hermite coefficients σ_j. For a polynomial its rank is the dimension of the polynomials on the sphere of the degrees
+and parities that σ has. For any other σ it is positive definite as long as no two inputs are antipodes; where they are,
+it is only if infinitely many even and infinitely many odd coefficients differ from zero. With a bias, which is one more
+coordinate, no two distinct inputs are antipodes. As two inputs come together the smallest eigenvalue falls like the
+square of their distance, with a known constant.
 """
 
 from typing import Annotated, NamedTuple
@@ -78,8 +79,8 @@ class NtkPositiveDefinite(kit.Claim[Setting]):
 
     kind = "theorem"
     says = {
-        "positive definite on inputs without antipodes": ("rank", "nearest"),
-        "unless σ is a polynomial": "rank",
+        "The expected kernel of hidden features is positive definite": ("rank", "nearest"),
+        "unless the activation is polynomial": "rank",
     }
     tiny = {"activations": ("relu", "erf"), "pairs": 8, "dimension": 3, "seeds": 3}
     full = {"activations": ("relu", "erf", "gelu", "exp", "sin", "gaussian", "tanh", "elu")}

@@ -1,9 +1,10 @@
-"""Above the threshold width a network moves and learns as its linearization does, far inside what the theorem allows.
+"""Networks above the theorem's threshold width move and learn as their linearization does.
 
-The output weights are frozen, the first layer follows gradient flow. Two lemmas hold each other up: while every neuron
-is within Δ of its start the kernel keeps half of its smallest eigenvalue λ₀; while it does, no neuron moves farther
-than Δ* ∝ n^{-1/2}. For n > 128 m⁴ L(0)/λ₀⁴ the second is smaller than the first, and the risk decays like
-exp(−λ₀t/m) at least. How far neurons move and how the risk decays is told by the flow with the kernel of the start.
+Neurons move far less than the theorem allows. The output weights are frozen, the first layer follows gradient flow. Two
+lemmas hold each other up: while every neuron is within Δ of its start the kernel keeps half of its smallest eigenvalue
+λ₀; while it does, no neuron moves farther than Δ* ∝ n^{-1/2}. For n > 128 m⁴ L(0)/λ₀⁴, with m inputs and the initial
+risk L(0), the second is smaller than the first, and the risk decays like exp(−λ₀t/m) at least. How far neurons move and
+how the risk decays is predicted by the flow with the kernel of the start.
 """
 
 from typing import Annotated, NamedTuple
@@ -78,8 +79,8 @@ class NtkStaysPut(kit.Claim[Setting]):
 
     kind = "theorem"
     says = {
-        "a network moves and learns as its linearization does": ("linear_movement", "linear_risk"),
-        "far inside what the theorem allows": "movement",
+        "move and learn as their linearization does": ("linear_movement", "linear_risk"),
+        "Neurons move far less than the theorem allows": "movement",
     }
     tiny = {"widths": (4096, 8192, 16_384), "narrow": (64,), "inputs": 2, "seeds": 3}
     full = {"inputs": 4, "widths": (262_144, 524_288, 1_048_576), "seeds": 6}

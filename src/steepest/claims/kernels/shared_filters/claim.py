@@ -1,9 +1,9 @@
-"""Sharing the filters of one convolution leaves its kernel as it is, but makes it vary P_o/P_e times as much.
+"""Sharing the filters of a convolution keeps its mean tangent kernel but raises its variance.
 
-The convolution is read through flatten, so that no positions are pooled. P_e independent positions would vary as much
-as the P positions of shared filters do, and P_o as much as those of filters of each position's own: all of them, where
-windows have one size. A shared filter reads windows that are alike, and a mean over outputs that are correlated varies
-more.
+The variance over initializations becomes P_o/P_e times as large. There is one convolution, which is read through
+flatten, so that no positions are pooled. P_e independent positions would vary as much as the P positions of shared
+filters do, and P_o as much as the positions that have filters of their own: P_o is P where windows have one size. A
+shared filter reads windows that are alike, and a mean over outputs that are correlated varies more.
 """
 
 from collections.abc import Callable, Sequence
@@ -47,8 +47,8 @@ class SharedFilters(kit.Claim[draws.Setting]):
 
     kind = "theorem"
     says = {
-        "leaves its kernel as it is": "kernel",
-        "makes it vary P_o/P_e times as much": ("ratio", "digits", "own"),
+        "keeps its mean tangent kernel": "kernel",
+        "becomes P_o/P_e times as large": ("ratio", "digits", "own"),
     }
     tiny = {
         "positions": (2, 3),

@@ -1,10 +1,11 @@
-"""Along eigenvector k of the kernel the residual decays as (1 − ηλ_k)^t: smooth parts are learned first.
+"""Wide networks learn smooth parts of a target first, at rates set by the kernel's eigenvalues.
 
-Wide networks are trained on digits and on a circle, where the eigenvectors of the rotation-invariant kernel are
-Fourier modes, towards targets with equal weight on several of them. Beside it stand the statements of Mercer and of
-the reproducing property on the circle: eigenvalues are Fourier coefficients, and Σ⟨f, ψ_k⟩²/λ_k is the norm of the
-RKHS. The tangent kernel of ReLU networks without biases has λ_k ∝ (k² + 3)/(k² − 1)² for even frequencies k, and none
-at all for odd k ≥ 3, which such a network never learns.
+Along eigenvector k of the tangent kernel the residual decays as (1 − ηλ_k)^t, with eigenvalue λ_k and step size η. Wide
+networks are trained on digits and on a circle, towards targets with equal weight on several eigenvectors. On the circle
+the eigenvectors of the rotation-invariant kernel are Fourier modes, and the smooth parts have low frequencies. Beside
+these laws stand the statements of Mercer and of the reproducing property on the circle: eigenvalues are Fourier
+coefficients, and Σ⟨f, ψ_k⟩²/λ_k is the norm of the RKHS. The tangent kernel of ReLU networks without biases has λ_k ∝
+(k² + 3)/(k² − 1)² for even frequencies k, and none at all for odd k ≥ 3, which such a network never learns.
 """
 
 from typing import Annotated, Any, NamedTuple
@@ -62,7 +63,7 @@ class SpectralBias(kit.Claim[Setting]):
     kind = "theorem"
     says = {
         "the residual decays as (1 − ηλ_k)^t": ("decay", "residual"),
-        "smooth parts are learned first": "circle_order",
+        "learn smooth parts of a target first": "circle_order",
     }
     tiny = {"width": 128, "modes": 2, "circle": 8, "digits": 8, "steps": 30, "seeds": 4}
     full = {"width": 4096, "modes": 5, "steps": 800, "seeds": 60}

@@ -1,8 +1,10 @@
-"""Attention over d with untied queries and keys averages over positions: its distance² falls as β²K_pp tr(HKHK)/P²d.
+"""Attention scaled by 1/d with untied queries and keys becomes average pooling for wide keys.
 
-d is the width of the keys, P the number of positions, K the input's covariance between them, centred by H, and β what
-the softmax multiplies. So in the limit of wide keys a position reads the mean of all values, whatever the input, and
-the network has the kernel of average pooling. Over √d the weights stay random, and tied keys follow the input.
+The squared distance from the mean over positions falls as β²K_pp tr(HKHK)/P²d. Queries and keys have random matrices of
+their own. d is the width of the keys, P the number of positions, K the input's covariance between them, centred by H,
+and β what the softmax multiplies. So in the limit of wide keys a position reads the mean of all values, whatever the
+input, and the network has the kernel of average pooling. With logits over √d the attention weights stay random, and
+with tied queries and keys they follow the input.
 """
 
 from typing import NamedTuple
@@ -41,8 +43,8 @@ class UntiedAttention(kit.Claim[Setting]):
 
     kind = "limit"
     says = {
-        "averages over positions": "distance",
-        "its distance² falls as β²K_pp tr(HKHK)/P²d": kit.literal(
+        "becomes average pooling for wide keys": "distance",
+        "distance from the mean over positions falls as β²K_pp tr(HKHK)/P²d": kit.literal(
             "distance", power={"beta": 2, "d": -1}
         ),
     }
