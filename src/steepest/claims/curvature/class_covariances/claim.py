@@ -1,9 +1,11 @@
-"""Training makes outliers of feature and error covariances those of class means: of features, more so with depth.
+"""Training makes class means the source of outliers in feature and error covariances.
 
-At every layer the features have a covariance H and the errors that all labels would send back a covariance Δ. What
-their largest eigenvalues consist of is measured by splitting both, exactly, into class means and what is around them.
-Without centring, features have one larger eigenvalue still, which is that of the mean that all classes share.
-Of untrained networks, class means carry a third of the outliers of the last features, and more of those of the first.
+Their share of the outliers rises in training at every layer. In the last layer class means carry nearly all of the
+outliers. For features the share of class means rises with depth. At every layer the features have a covariance H and
+the errors that all labels would send back a covariance Δ. What their largest eigenvalues consist of is measured by
+splitting both, exactly, into class means and what is around them. Without centring, features have one larger eigenvalue
+still, which belongs to the mean that all classes share. In untrained networks, class means carry a third of the
+outliers of the last features, and more in the first layer.
 """
 
 from typing import Annotated
@@ -63,9 +65,9 @@ class ClassCovariances(kit.Claim[Setting]):
 
     kind = "empirical law"
     says = {
-        "Training makes": "learned",
-        "outliers of feature and error covariances those of class means": "last_layer",
-        "of features, more so with depth": "features_by_depth",
+        "Training makes class means the source of outliers": "learned",
+        "In the last layer class means carry nearly all of the outliers": "last_layer",
+        "For features the share of class means rises with depth": "features_by_depth",
     }
     tiny = {"classes": 3, "seeds": 3, "n": 30, "width": 8, "depth": 2, "batch": 10, "steps": 200}
     full = {"seeds": 10, "n": 450, "width": 64, "steps": 3000}

@@ -1,8 +1,9 @@
-"""C − 1 leading Hessian eigenvectors of classifiers carry class means; for C = 10 the gradient too, as large steps end.
+"""In most classifiers with C classes, C − 1 leading Hessian eigenvectors carry class means.
 
-They do in most networks, follow the number of classes C ≥ 4, not that of images or weights, and settle early. The class
-means have one direction more, that of their common mean; it lies some places further down, so that among the first
-2C + 1 eigenvectors about C carry class means.
+For C = 10 most of the gradient lies along leading eigenvectors too just before large steps end, and less of it later.
+The number of eigenvectors that carry class means follows the number of classes C ≥ 4, not the number of images or
+weights, and they settle early. The class means have one direction more, that of their common mean; it lies some places
+further down, so that among the first 2C + 1 eigenvectors about C carry class means.
 
 The gradient is looked at in the span of the first C, just before steps shrink and at the end of training. That at least
 four fifths of its square lie there, before they shrink, is said of ten classes only: with the fewest it is less. At the
@@ -62,9 +63,9 @@ class HessianOutliers(kit.Claim[Setting]):
 
     kind = "empirical law"
     says = {
-        "C − 1 leading Hessian eigenvectors of classifiers carry class means": "leading",
-        "for C = 10 the gradient too": "gradient_share",
-        "as large steps end": ("gradient_share", "gradient_leaves"),
+        "C − 1 leading Hessian eigenvectors carry class means": "leading",
+        "For C = 10 most of the gradient lies along leading eigenvectors too": "gradient_share",
+        "just before large steps end, and less of it later": ("gradient_share", "gradient_leaves"),
     }
     ragged = ("values", "class_share", "random_share")  # 2C + 1 eigenvectors of each network
     tiny = {

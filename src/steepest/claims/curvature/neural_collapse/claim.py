@@ -1,10 +1,11 @@
-"""Past zero error, features collapse onto their class means, which form a simplex with the classifier's rows.
+"""With the squared loss, features past zero error collapse onto class means that form a simplex.
 
-Where every example's features are free and decayed like the weights, collapsed features with a simplex of centred means
-are the exact global minimum, and descent finds it from random starts; the classifier's rows are then the centred means
-with cross-entropy, and orthogonal with the squared loss without a bias. A network's features are not free. Trained far
-past zero error with the squared loss it collapses too; with cross-entropy the class means and the classifier do, or
-nearly, and the spread inside the classes falls two- to fourfold only.
+It is the centred means that form it, and the classifier's rows come near the same simplex. The network decides for the
+class of the nearest mean. Where every example's features are free and decayed like the weights, collapsed features with
+a simplex of centred means are the exact global minimum, and descent finds it from random starts; the classifier's rows
+are then the centred means with cross-entropy, and orthogonal with the squared loss without a bias. A network's features
+are not free. Trained far past zero error with the squared loss it collapses too; with cross-entropy the class means and
+the classifier do, or nearly, and the spread inside the classes falls two- to fourfold only.
 """
 
 import math
@@ -107,9 +108,9 @@ class NeuralCollapse(kit.Claim[np.ndarray]):
 
     kind = "empirical law"
     says = {
-        "features collapse onto their class means": "variability_falls",
+        "collapse onto class means": "variability_falls",
         "form a simplex": ("angles", "norm_spread"),
-        "with the classifier's rows": ("duality", "nearest_mean"),
+        "the classifier's rows come near the same simplex": ("duality", "nearest_mean"),
     }
     tiny = {
         "classes": 5,

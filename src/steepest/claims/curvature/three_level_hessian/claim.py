@@ -1,10 +1,11 @@
-"""The Gauss–Newton matrix splits into classes, pairs of classes and examples; its outliers are those of the first two.
+"""Outliers of a classifier's Gauss–Newton matrix come from its class and cross-class parts.
 
-For the cross-entropy, G is the second moment of the gradients that each example would have under each label. Averages
-over the examples of a class and over wrong labels split it, exactly, into a class part of rank C, a cross-class part of
-rank C(C − 2), what is left within the classes, and the terms of the true labels. The first two make the outliers; the
-notes give them to the class part alone, which is so only where features of different classes are orthogonal. They
-bound the rank of the Hessian by the number of examples, but each of them brings C − 1 to that of G.
+The matrix G splits into classes, pairs of classes and examples. For the cross-entropy, G is the second moment of the
+gradients that each example would have under each label. Averages over the examples of a class and over wrong labels
+split it, exactly, into a class part of rank C, a cross-class part of rank C(C − 2), what is left within the classes,
+and the terms of the true labels. The first two make the outliers; the notes give them to the class part alone, which is
+so only where features of different classes are orthogonal. The notes bound the rank of the Hessian by the number of
+examples, but each example brings C − 1 to the rank of G.
 """
 
 from typing import Annotated, Any
@@ -84,8 +85,8 @@ class ThreeLevelHessian(kit.Claim[Setting]):
     kind = "empirical law"
     says = {
         "splits into classes, pairs of classes and examples": None,
-        "its outliers": "outliers",
-        "are those of the first two": "left",
+        "Outliers of a classifier's Gauss–Newton matrix": "outliers",
+        "come from its class and cross-class parts": "left",
     }
     tiny = {"classes": 3, "seeds": 3, "n": 30, "width": 8, "depth": 2, "batch": 10, "steps": 200}
     full = {"seeds": 8, "n": 450, "width": 48, "steps": 3000}

@@ -1,9 +1,10 @@
-"""On two clusters the class direction starts as the Hessian's outlier, 1 + 2/s² times the rest, and ends below it.
+"""On two clusters, the class direction starts as the Hessian's outlier and ends below the rest.
 
-Points are ±(1, 1) plus noise of spread s, and a softmax classifier is trained on them. Before training every point is
-undecided, and the Hessian is the second moment of the inputs: s² in all directions, and 2 more along the line between
-the clusters. The trained classifier is undecided between the clusters alone, near the plane where that line's
-coordinate is zero. What curvature is left is of these points: they spread across the line as before, and hardly along.
+Its curvature starts at 1 + 2/s² times the rest. Points are ±(1, 1) plus noise of spread s, and a softmax classifier is
+trained on them. Before training every point is undecided, and the Hessian is the second moment of the inputs: s² in all
+directions, and 2 more along the line between the clusters. The trained classifier is undecided only between the
+clusters, near the plane where that line's coordinate is zero. What curvature is left comes from these points: they
+spread across the line as before, and hardly along it.
 """
 
 from typing import Annotated
@@ -63,7 +64,7 @@ class TwoClusterHessian(kit.Claim[None]):
     says = {
         "the class direction starts as the Hessian's outlier": ("outliers", "place"),
         "1 + 2/s² times the rest": "start",
-        "ends below it": ("place", "end", "ratio", "crossing"),
+        "ends below the rest": ("place", "end", "ratio", "crossing"),
     }
     tiny = {"spreads": (1.2, 1.7), "dimension": 2, "examples": 256, "seeds": 3}
     full = {"spreads": (0.8, 1.2, 1.7, 2.0), "examples": 8192, "seeds": 30}
