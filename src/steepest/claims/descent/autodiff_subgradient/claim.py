@@ -1,9 +1,10 @@
-"""Autodiff errs at kinks: relu(x) − relu(−x) = x gets slope 2 relu'(0) at 0, not 1; a random direction mends it.
+"""At kinks, automatic differentiation can return a vector outside Clarke's subdifferential.
 
-Clarke's subdifferential obeys the chain rule as an inclusion only. A backward pass multiplies one element of each
-factor, and the product need not be an element of the subdifferential of the whole. Which wrong number comes out is
-known: it is the chain rule with the slope s that the primitive gives at a tie. One-sided derivatives do obey a chain
-rule, and the gradient of the one in a random direction is an element.
+For instance, relu(x) − relu(−x) equals x, and gets the slope 2 relu'(0) at 0 instead of 1. Random directions repair it:
+a one-sided derivative in a random direction has a gradient that lies in the subdifferential. Clarke's subdifferential
+obeys the chain rule as an inclusion only. A backward pass multiplies one element of each factor, and the product need
+not be an element of the subdifferential of the whole. Which wrong number comes out is known: it is the chain rule with
+the slope s that the primitive gives at a tie. One-sided derivatives do obey a chain rule.
 """
 
 from collections.abc import Callable
@@ -103,9 +104,15 @@ class AutodiffSubgradient(kit.Claim[Setting]):
 
     kind = "theorem"
     says = {
-        "errs at kinks": ("networks", "outside"),
-        "gets slope 2 relu'(0) at 0, not 1": "slopes",
-        "a random direction mends it": ("repaired", "repaired_programs"),
+        "automatic differentiation can return a vector outside Clarke's subdifferential": (
+            "networks",
+            "outside",
+        ),
+        "gets the slope 2 relu'(0) at 0 instead of 1": "slopes",
+        "a one-sided derivative in a random direction has a gradient that lies in the subdifferential": (
+            "repaired",
+            "repaired_programs",
+        ),
     }
     tiny = {"nets": 3, "starts": 40, "steps": 150, "noisy_steps": 1000, "runs": 3}
     full = {"pairs": 8, "nets": 200, "starts": 20_000}

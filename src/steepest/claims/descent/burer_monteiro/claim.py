@@ -1,11 +1,13 @@
-"""Ascent on n rows of length r solves max-cut's program for almost all A if r(r+1)/2 > n; some trap it if r(r+3)/2 ≤ n.
+"""Ascent on rows of length r solves max-cut's semidefinite program for almost all A if r(r+1)/2 > n.
 
-The program is max ⟨A, Z⟩ over Z ⪰ 0 with a diagonal of ones. Z = XXᵀ turns it into a problem without convexity over
-unit rows, and ascent replaces each row by the best one for all others. Where that ends, (Diag(λ) − A)X = 0. A symmetric
-matrix that vanishes on r dimensions meets r(r + 1)/2 conditions, and there are n multipliers λ: if these are fewer,
-almost no A has such an X of rank r, and an X of lower rank is a maximum only if it is the best. With shorter rows, up
-to r(r + 3)/2 = n, an A can be made with a maximum at which Diag(λ) − A has a negative eigenvalue, and which is worse
-than the best, a plain cut. Gaussian matrices show nothing of this: from the rank of the best Z on they are solved.
+Here A is the n × n matrix of the program, and there are n rows. If r(r+3)/2 ≤ n, some matrices A trap the ascent at a
+value below the best. The program is max ⟨A, Z⟩ over Z ⪰ 0 with a diagonal of ones. Z = XXᵀ turns it into a problem
+without convexity over unit rows, and ascent replaces each row by the best one for all others. Where that ends, (Diag(λ)
+− A)X = 0. A symmetric matrix that vanishes on r dimensions meets r(r + 1)/2 conditions, and there are n multipliers λ:
+if these are fewer, almost no A has such an X of rank r, and an X of lower rank is a maximum only if it is the best.
+With shorter rows, up to r(r + 3)/2 = n, an A can be made with a maximum at which Diag(λ) − A has a negative eigenvalue,
+and which is worse than the best, a plain cut. Gaussian matrices show nothing of this: from the rank of the best Z on
+they are solved.
 """
 
 from typing import Annotated
@@ -46,8 +48,11 @@ class BurerMonteiro(kit.Claim[Matrices]):
 
     kind = "theorem"
     says = {
-        "solves max-cut's program for almost all A if r(r+1)/2 > n": ("solved", "certificate"),
-        "some trap it if r(r+3)/2 ≤ n": "trapped",
+        "solves max-cut's semidefinite program for almost all A if r(r+1)/2 > n": (
+            "solved",
+            "certificate",
+        ),
+        "If r(r+3)/2 ≤ n, some matrices A trap the ascent": "trapped",
     }
     tiny = {"sizes": (12, 13), "longest": 5, "starts": 2, "near": 1, "sweeps": 60}
     full = {"starts": 20, "near": 5, "sweeps": 1000, "seeds": 10}

@@ -1,9 +1,10 @@
-"""Weights stay near each reference that fits on the features along the way, with 2 − 0.41η in the bound and no more.
+"""Weights stay near every reference that fits well on the features met during gradient descent.
 
-Expand ‖W_{t+1} − W̄‖² and sum over the steps: for any risk, any step size and any reference W̄ there is an identity,
-without convexity. For networks that are homogeneous in the trained layer each inner product is a difference of two
-risks, as if the risk were convex, provided that W̄ is judged by the features of the current step. The two together
-bound how far weights go, and how large risks are on the way.
+The bound on the distance holds for networks that are homogeneous in the trained layer. In it, the sum of the risks on
+the way has the factor 2 − 0.41η, and no larger one holds. Expand ‖W_{t+1} − W̄‖² and sum over the steps: for any risk,
+any step size and any reference W̄ there is an identity, without convexity. For networks that are homogeneous in the
+trained layer each inner product is a difference of two risks, as if the risk were convex, provided that W̄ is judged by
+the features of the current step. The two together bound how far weights go, and how large risks are on the way.
 """
 
 from typing import Annotated, Any
@@ -57,8 +58,8 @@ class DescentTelescope(kit.Claim[Setting]):
 
     kind = "theorem"
     says = {
-        "stay near each reference that fits on the features along the way": "moving_features",
-        "with 2 − 0.41η in the bound and no more": "best_constant",
+        "stay near every reference that fits well on the features met during gradient descent": "moving_features",
+        "has the factor 2 − 0.41η, and no larger one holds": "best_constant",
     }
     tiny = {"steps": 30, "width": 8, "n": 20}
     full = {"steps": 2000, "width": 512, "n": 200, "seeds": 8}

@@ -1,4 +1,4 @@
-"""Full-batch descent raises the sharpness until it reaches 2/η, and keeps it there.
+"""Full-batch gradient descent raises the sharpness until it reaches 2/η, and keeps it there.
 
 The sharpness is the largest eigenvalue of the Hessian of the risk. On a quadratic, descent with step size η is stable
 only below 2/η. On a network the sharpness rises by itself along gradient flow; descent follows until 2/η, where the

@@ -1,9 +1,10 @@
-"""Factoring a matrix as XXᵀ has no spurious minima: every critical point but the best is a strict saddle.
+"""The matrix factorization loss ¼‖XXᵀ − M‖² has no spurious local minima.
 
-The critical points of ¼‖XXᵀ − M‖² are the square roots of M on sets of its eigenvectors. Their values, and all
-eigenvalues of their Hessians, are known in closed form; only the set of the largest eigenvalues has none that leads
-down. So descent from a random start finds a root of M, or its best approximation where X has fewer columns than M has
-rank, and leaves a saddle after a time log(1/distance) over its lowest curvature.
+M is positive semidefinite. Every critical point but the best is a strict saddle: its Hessian has a negative eigenvalue.
+The critical points are the square roots of M on sets of its eigenvectors. Their values, and all eigenvalues of their
+Hessians, are known in closed form; only at the set of the largest eigenvalues no direction leads down. So descent from
+a random start finds a root of M, or its best approximation where X has fewer columns than M has rank, and leaves a
+saddle after a time log(1/distance) over its lowest curvature.
 """
 
 from typing import NamedTuple
@@ -94,8 +95,8 @@ class FactorizationLandscape(kit.Claim[Setting]):
 
     kind = "theorem"
     says = {
-        "no spurious minima": ("complete", "descent"),
-        "every critical point but the best is a strict saddle": (
+        "has no spurious local minima": ("complete", "descent"),
+        "Every critical point but the best is a strict saddle": (
             "lowest_curvature",
             "index",
             "spectrum",

@@ -1,6 +1,7 @@
-"""Gradient flow conserves a two-layer linear network's imbalance, which speeds it up; descent loses it in order η.
+"""Gradient flow on a two-layer linear network conserves its imbalance, which speeds up learning.
 
-On ½‖Y − UVᵀ‖² the flow keeps D = UᵀU − VᵀV. So D and the margin of the start bound the least singular values of both
+The imbalance is D = UᵀU − VᵀV, where U and V are the layers. Gradient descent with step size η loses a share of it, of
+order η. On ½‖Y − UVᵀ‖² the flow keeps D. So D and the margin of the start bound the least singular values of both
 layers for ever, and with them the rate of the flow from below. Descent with a fixed step moves D in proportion to the
 step; with steps that adapt to the layers its risk still falls exponentially.
 """
@@ -104,9 +105,9 @@ class ImbalanceConserved(kit.Claim[Setting]):
 
     kind = "theorem"
     says = {
-        "conserves a two-layer linear network's imbalance": "conserved",
-        "speeds it up": ("scalar_rate", "rate_bound", "faster"),
-        "descent loses it in order η": ("drift_exponent", "scalar_loss"),
+        "conserves its imbalance": "conserved",
+        "speeds up learning": ("scalar_rate", "rate_bound", "faster"),
+        "loses a share of it, of order η": ("drift_exponent", "scalar_loss"),
     }
     ragged = ("bent_path", "diagonal_path")
     tiny = {

@@ -1,7 +1,9 @@
-"""The Kac–Rice formula counts the critical points of random Gaussian forms on spheres, by index, and says how high.
+"""The Kac–Rice formula gives the mean number of critical points of random Gaussian forms on spheres.
 
-The gradient of such a form is independent of its height and of its Hessian, but the Hessian is not of the height: it is
-a Gaussian matrix shifted by −p h. Minima are therefore low, and the higher the dimension, the more alike.
+Forms are homogeneous polynomials, here of degree p. The formula also gives this number separately for each index, and
+the mean height of minima and of saddles of index 1. The gradient of such a form is independent of its height and of its
+Hessian, but the Hessian depends on the height h: it is a Gaussian matrix shifted by −p h. Minima are therefore low, and
+the higher the dimension, the more alike.
 """
 
 from math import gamma, pi
@@ -58,9 +60,12 @@ class KacRice(kit.Claim[Setting]):
 
     kind = "theorem"
     says = {
-        "counts the critical points of random Gaussian forms on spheres": ("circle", "sphere"),
-        "by index": "by_index",
-        "says how high": ("height", "saddles"),
+        "gives the mean number of critical points of random Gaussian forms on spheres": (
+            "circle",
+            "sphere",
+        ),
+        "separately for each index": "by_index",
+        "the mean height of minima and of saddles of index 1": ("height", "saddles"),
     }
     tiny = {"circles": 200, "forms": 12, "starts": 60}
     full = {"circles": 40000, "dimensions": (3, 4, 5), "forms": 1500, "starts": 600}

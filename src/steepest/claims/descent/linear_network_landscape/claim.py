@@ -1,9 +1,11 @@
-"""Saddles of linear networks are all strict with two layers; with three some are flat, left after a power of 1/α.
+"""All saddles of two-layer linear networks are strict, but with three layers or more some are flat.
 
-The balanced critical points of ½‖W_L⋯W_1 − Y‖² carry a set S of the singular pairs of Y. All eigenvalues of their
-Hessians are known. With two layers each but the best has a direction of negative curvature. With three or more the
-Hessian sees only a wrong order, a pair in S that is smaller than one outside of it; that S is too small it does not
-see, at the origin for one. There the risk falls in order L only, and a start of size α waits α^(2 − L), not log(1/α).
+This is judged at balanced critical points. With three layers or more, a start of size α leaves the flat saddle at the
+origin after a time that is a power of 1/α. The balanced critical points of ½‖W_L⋯W_1 − Y‖² carry a set S of the
+singular pairs of Y. All eigenvalues of their Hessians are known. With two layers each but the best has a direction of
+negative curvature. With three or more the Hessian sees only a wrong order, that is, a pair in S that is smaller than
+one outside of it. It does not see that S is too small, as at the origin. There the risk falls in order L only, and a
+start of size α waits α^(2 − L), not log(1/α).
 """
 
 from typing import Annotated, NamedTuple
@@ -85,8 +87,14 @@ class LinearNetworkLandscape(kit.Claim[Setting]):
 
     kind = "theorem"
     says = {
-        "all strict with two layers; with three some are flat": ("lowest_curvature", "index"),
-        "left after a power of 1/α": ("mode_time", "power"),
+        "All saddles of two-layer linear networks are strict, but with three layers or more some are flat": (
+            "lowest_curvature",
+            "index",
+        ),
+        "leaves the flat saddle at the origin after a time that is a power of 1/α": (
+            "mode_time",
+            "power",
+        ),
     }
     tiny = {"sizes": (0.1, 0.05, 0.03), "seeds": 3}
     full = {"seeds": 30, "sizes": (0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001)}

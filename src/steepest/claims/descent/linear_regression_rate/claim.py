@@ -1,8 +1,9 @@
-"""On least squares the step 2/(λ_max + λ_min) is best, momentum takes the root of κ, and noise asks that steps vanish.
+"""On least squares, the constant step size 2/(λ_max + λ_min) makes gradient descent fastest.
 
-Descent contracts by max |1 − ηλ|, at best by (κ − 1)/(κ + 1); heavy ball and Nesterov need √κ steps where it needs κ.
-With noisy gradients the mean square obeys a recursion: it tends to zero if the steps vanish and their sum diverges,
-whether the sum of their squares converges or not.
+Momentum (heavy ball or Nesterov) reduces the number of steps from order κ to order √κ, where κ = λ_max/λ_min. With
+noisy gradients, the error vanishes only if the step sizes do. Descent contracts by max |1 − ηλ|, at best by (κ − 1)/(κ
++ 1): it needs κ steps where heavy ball and Nesterov need √κ. With noisy gradients the mean square obeys a recursion: it
+tends to zero if the steps vanish and their sum diverges, whether the sum of their squares converges or not.
 """
 
 from typing import Annotated, NamedTuple
@@ -76,13 +77,16 @@ class LinearRegressionRate(kit.Claim[Setting]):
 
     kind = "theorem"
     says = {
-        "the step 2/(λ_max + λ_min) is best": ("best_rate", "own_rate"),
-        "momentum takes the root of κ": (
+        "the constant step size 2/(λ_max + λ_min) makes gradient descent fastest": (
+            "best_rate",
+            "own_rate",
+        ),
+        "reduces the number of steps from order κ to order √κ": (
             "descent_exponent",
             "heavy_ball_exponent",
             "nesterov_exponent",
         ),
-        "noise asks that steps vanish": ("recursion", "power_3", "floor"),
+        "the error vanishes only if the step sizes do": ("recursion", "power_3", "floor"),
     }
     tiny = {
         "kappas": (5.0, 10.0, 20.0),

@@ -1,8 +1,9 @@
-"""Descent on linear quadratic feedback reaches Riccati's optimum, at rates known from it; the cost is not convex.
+"""Policy gradient descent reaches the Riccati optimum of linear quadratic control.
 
-The cost C(K) of the feedback u = −Kx has one critical point where the starts span all directions. Gradient descent and
-natural gradient descent approach it at rates that the optimum's own matrices give, Gauss–Newton quadratically, and
-costs of rollouts do in place of gradients: the noise of their differences vanishes at the optimum too.
+Its rate of convergence is known from the optimum. Yet the cost is not convex in the feedback. The cost C(K) of the
+feedback u = −Kx has one critical point where the starts span all directions. Gradient descent and natural gradient
+descent approach it at rates that the optimum's own matrices give, Gauss–Newton quadratically, and the costs of rollouts
+can take the place of gradients: the noise of their differences vanishes at the optimum too.
 """
 
 from typing import Annotated, NamedTuple
@@ -110,9 +111,9 @@ class LqrPolicyGradient(kit.Claim[Setting]):
 
     kind = "theorem"
     says = {
-        "reaches Riccati's optimum": "arrival",
-        "at rates known from it": ("rate", "gauss_newton_order"),
-        "the cost is not convex": "midpoint_radius",
+        "reaches the Riccati optimum": "arrival",
+        "Its rate of convergence is known from the optimum": ("rate", "gauss_newton_order"),
+        "the cost is not convex in the feedback": "midpoint_radius",
     }
     tiny = {
         "seeds": 3,

@@ -1,8 +1,9 @@
-"""Descent from small starts completes rank one almost exactly when known entries connect all rows: at ½n(log n + 0.58).
+"""Descent completes a rank-one matrix almost exactly when the known entries connect all rows.
 
-Of the symmetric matrix uuᵀ, which has no zeros, entries are known in random order. They are the edges of a graph, and
-determine the matrix just when a walk of even length leads from each row to each other: when the graph is connected and
-has an odd cycle, which it has by then. Descent on ¼‖P(xxᵀ − uuᵀ)‖², P the known entries, needs no more than that: a
+It starts from small x. For n rows this takes about ½n(log n + 0.58) known entries in the mean, at large n. Of the
+symmetric matrix uuᵀ, which has no zeros, entries are known in random order. They are the edges of a graph, and
+determine the matrix exactly when a walk of even length leads from each row to each other: when the graph is connected
+and has an odd cycle, which it has by then. Descent on ¼‖P(xxᵀ − uuᵀ)‖², P the known entries, needs no more than that: a
 small start turns to the top eigenvector of the known entries, which has the signs of u, and with these signs the only
 critical point is x = ±u.
 """
@@ -75,8 +76,8 @@ class MatrixCompletion(kit.Claim[Setting]):
 
     kind = "limit"
     says = {
-        "almost exactly when known entries connect all rows": "per_graph",
-        "at ½n(log n + 0.58)": ("needed", "constant", "growth"),
+        "completes a rank-one matrix almost exactly when the known entries connect all rows": "per_graph",
+        "about ½n(log n + 0.58) known entries in the mean": ("needed", "constant", "growth"),
     }
     tiny = {"sizes": (8, 12), "densities": (1.0, 2.0, 4.0), "draws": 4}
     full = {"draws": 1500, "steps": 3000}

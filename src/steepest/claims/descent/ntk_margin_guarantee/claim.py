@@ -1,9 +1,10 @@
-"""On parities a wide ReLU network near its start needs 1/(εγ_F²) steps to risk ε; widths far below γ⁻⁸ suffice.
+"""Wide ReLU networks near their start learn parities to risk ε in about 1/(εγ_F²) steps.
 
-With γ the margin of the features at the start, two-layer networks of width γ⁻⁸ are guaranteed the risk ε after order
-1/(εγ²) steps. On parities the steps on frozen features are (e^z + z − 1)/γ_F², e^{−z} = e^ε − 1, with the margin γ_F in
-the Frobenius norm and no other constant; those of trained networks of width 1024 are within a fifth of it at ε = 0.1.
-As many fresh points, each seen once, bring frozen features to the same risk.
+Here γ_F is the margin of the features at the start, in the Frobenius norm. Widths far below γ⁻⁸ are enough for most
+networks. With γ the margin of the features at the start, two-layer networks of width γ⁻⁸ are guaranteed the risk ε
+after order 1/(εγ²) steps. On parities the steps on frozen features are (e^z + z − 1)/γ_F², e^{−z} = e^ε − 1, with no
+other constant; the steps of trained networks of width 1024 are within a fifth of this at ε = 0.1. As many fresh points,
+each seen once, bring frozen features to the same risk.
 """
 
 from typing import NamedTuple
@@ -85,11 +86,11 @@ class NtkMarginGuarantee(kit.Claim[Setting]):
 
     kind = "limit"
     says = {
-        "near its start needs 1/(εγ_F²) steps to risk ε": (
+        "near their start learn parities to risk ε in about 1/(εγ_F²) steps": (
             kit.literal("frozen", power={"epsilon": -1}),
             "trained",
         ),
-        "widths far below γ⁻⁸ suffice": "narrow",
+        "Widths far below γ⁻⁸ are enough for most networks": "narrow",
     }
     ragged = ("narrow", "fewest")
     tiny = {

@@ -1,7 +1,9 @@
-"""Ascent of Σ⟨a_i, x⟩⁴ over random a_1 … a_n in R^d ends near some ±a_i, for d = 128 and n ≤ d²/8; not for d = 32.
+"""Power iteration on a random tensor of n ≤ d²/8 components ends near one of them for d = 128.
 
-How near follows from pairs of components: each of the others, at overlap c, pulls the maximum away by an angle θ(c), c³
-to first order, and the squares of the tangents add up. Two components whose overlap exceeds ½ share one maximum.
+The tensor is of order four: this is ascent of Σ⟨a_i, x⟩⁴ on the sphere, over random a_1 … a_n in R^d, and it ends near
+some ±a_i. For d = 32 only about half of the ascents do. The same is true for n = d²/4 at d = 64. How near follows from
+pairs of components: each of the others, at overlap c, pulls the maximum away by an angle θ(c), c³ to first order, and
+the squares of the tangents add up. Two components whose overlap exceeds ½ share one maximum.
 """
 
 from collections.abc import Callable
@@ -60,8 +62,8 @@ class OvercompleteTensor(kit.Claim[Setting]):
 
     kind = "empirical law"
     says = {
-        "ends near some ±a_i, for d = 128 and n ≤ d²/8": ("near", "angle"),
-        "not for d = 32": "low_share",
+        "n ≤ d²/8 components ends near one of them for d = 128": ("near", "angle"),
+        "For d = 32 only about half of the ascents do": "low_share",
     }
     tiny = {"d": 24, "counts": (18, 36, 54), "seeds": 3, "starts": 4, "steps": 20, "small": (8, 12)}
     full = {"seeds": 24, "starts": 48, "steps": 150}

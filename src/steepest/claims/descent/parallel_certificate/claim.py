@@ -1,10 +1,10 @@
-"""Growing parallel units one at a time ends at the global minimum, and the polar of the residual says when.
+"""A network grown one parallel unit at a time ends at the global minimum of its penalized risk.
 
-A network of parallel units that are positively homogeneous, with a penalty of the same degree, is a convex problem
-once it is wide enough. A local minimum with an idle unit is then global. Whether a unit of weight zero would stay idle
-is asked of the polar, the largest correlation of the residual with any unit: at most the penalty at a global minimum,
-and above it wherever a new unit helps. For factorizations it is a singular value; for ReLU neurons in the plane it is
-known exactly on arcs of the circle.
+The polar of the residual tells when the growth may stop. A network of parallel units that are positively homogeneous,
+with a penalty of the same degree, is a convex problem once it is wide enough. A local minimum with an idle unit is then
+global. Whether a unit of weight zero would stay idle is asked of the polar, the largest correlation of the residual
+with any unit: at most the penalty at a global minimum, and above it wherever a new unit helps. For factorizations it is
+a singular value; for ReLU neurons in the plane it is known exactly on arcs of the circle.
 """
 
 from typing import NamedTuple
@@ -71,7 +71,11 @@ class ParallelCertificate(kit.Claim[Setting]):
     kind = "theorem"
     says = {
         "ends at the global minimum": ("gaps", "networks"),
-        "the polar of the residual says when": ("columns", "polars", "certified"),
+        "The polar of the residual tells when the growth may stop": (
+            "columns",
+            "polars",
+            "certified",
+        ),
     }
     ragged = ("network_values", "network_polars")
     tiny = {"matrices": 3, "starts": 3, "steps": 1500, "networks": 3, "n": 5}

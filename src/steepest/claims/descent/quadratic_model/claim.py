@@ -1,9 +1,10 @@
-"""To first order in ε a quadratic model fits deformed targets with drifting features, and its path is explicit.
+"""To first order in its quadratic term, a model fits deformed targets with drifting features.
 
-Gradient flow on z = φᵀθ + (ε/2) θᵀF(x)θ ends at θ^F + εθ^I up to ε². In the span of the training features it fits a
-linear model to targets deformed by the model's own bend; the features drift by εF(x)(θ^F − θ₀); and outside of the
-span, where the linear model never moves, the path decides, at every time by an explicit sum of exponentials. A real
-network whose output is scaled by α is such a model with ε = 1/α.
+The quadratic term has the size ε, and the path of training is explicit to the same order. Gradient flow on z = φᵀθ +
+(ε/2) θᵀF(x)θ ends at θ^F + εθ^I up to ε². In the span of the training features it fits a linear model to targets
+deformed by the model's own bend; the features drift by εF(x)(θ^F − θ₀); and outside of the span, where the linear model
+never moves, the end depends on the path, which is at every time an explicit sum of exponentials. A real network whose
+output is scaled by α is such a model with ε = 1/α.
 """
 
 from typing import Any, NamedTuple
@@ -91,7 +92,7 @@ class QuadraticModel(kit.Claim[Setting]):
     says = {
         "fits deformed targets": ("targets", "parameters"),
         "with drifting features": "drift",
-        "its path is explicit": ("on_the_way", "outputs", "network"),
+        "the path of training is explicit": ("on_the_way", "outputs", "network"),
     }
     tiny = {"seeds": 3, "networks": 3, "dimension": 8, "examples": 2, "width": 8, "inputs": 6}
     full = {"seeds": 64, "networks": 24, "width": 256, "dimension": 60, "examples": 10}

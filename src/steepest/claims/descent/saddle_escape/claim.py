@@ -1,9 +1,10 @@
-"""Random starts avoid strict saddles, but a chain of them costs descent exponential time; with noise it is linear.
+"""Random starts avoid strict saddles, but a chain of saddles can cost descent exponential time.
 
-On −‖x‖₂² + ‖x‖₄⁴ each of the 3^d critical points but 2^d is a strict saddle or a maximum, and no random start ends
-there. In a chain of saddles every room that descent must leave takes ρ times as long as the one before, because the
-coordinates that are to leave later have shrunk all the while. Noise keeps them at its own size: then all later rooms
-take equally long, about log(1/ν) steps.
+The time is exponential in the number of saddles. With noise it is linear in that number. On −‖x‖₂² + ‖x‖₄⁴ each of the
+3^d critical points but 2^d is a strict saddle or a maximum, and no random start ends there. In a chain of saddles every
+room that descent must leave takes ρ times as long as the one before, because the coordinates that are to leave later
+have shrunk all the while. Noise keeps them at its own size: then all later rooms take equally long, about log(1/ν)
+steps.
 """
 
 from itertools import product
@@ -78,8 +79,8 @@ class SaddleEscape(kit.Claim[Setting]):
     kind = "theorem"
     says = {
         "Random starts avoid strict saddles": "minima",
-        "a chain of them costs descent exponential time": ("growth", "room_times"),
-        "with noise it is linear": "noisy_room",
+        "a chain of saddles can cost descent exponential time": ("growth", "room_times"),
+        "With noise it is linear in that number": "noisy_room",
     }
     tiny = {"seeds": 3, "rooms": 3, "steps": 500, "starts": 60, "noises": (1e-4, 1e-3, 1e-2)}
     full = {"seeds": 400, "starts": 10_000, "dimensions": (2, 5, 8)}

@@ -1,10 +1,11 @@
-"""A random network's gradient hardly sees parities of half the bits, as its kernel predicts; elimination finds them.
+"""The gradient of a random network is almost blind to parities of half of the bits.
 
-A loss that is linear in the target sees it through the correlation of the target with ∂f alone. The squares of these
-correlations with all 2^n parities have a fixed sum, so that few of them can be large. How large they are, over random
-weights, is the Krawtchouk transform of the mean tangent kernel: one number for each k. For half of the bits it is next
-to nothing. Elimination over the field of two numbers finds the same parities from n + 30 examples: it asks no
-statistical queries.
+Its mean tangent kernel predicts how strongly it sees parities of k bits. Gaussian elimination finds these parities from
+few examples. A loss that is linear in the target sees it only through the correlation of the target with ∂f. The
+squares of these correlations with all 2^n parities have a fixed sum, so that few of them can be large. How large they
+are, over random weights, is the Krawtchouk transform of the mean tangent kernel: one number for each k. For half of the
+bits it is next to nothing. Elimination over the field of two numbers finds the same parities from n + 30 examples: it
+asks no statistical queries.
 """
 
 from math import comb
@@ -56,9 +57,9 @@ class StatisticalQueryHardness(kit.Claim[None]):
 
     kind = "theorem"
     says = {
-        "hardly sees parities of half the bits": "half",
-        "as its kernel predicts": "level",
-        "elimination finds them": "eliminated",
+        "almost blind to parities of half of the bits": "half",
+        "Its mean tangent kernel predicts how strongly it sees parities of k bits": "level",
+        "Gaussian elimination finds these parities": "eliminated",
     }
     tiny = {"n": (4, 6), "neurons": 64, "seeds": 3, "samples": 100_000}
     full = {"n": (4, 6, 8, 10, 12), "neurons": 512, "seeds": 24}

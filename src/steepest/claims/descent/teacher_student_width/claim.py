@@ -1,9 +1,10 @@
-"""A student as wide as its ReLU teacher gets stuck where a split neuron leads down; twice as wide it does not.
+"""A student as wide as its ReLU teacher usually gets stuck, but one that is twice as wide does not.
 
-On the exact risk for Gaussian inputs and an orthogonal teacher of fifteen neurons most students of fifteen neurons end
-at strict minima of a few fixed values above zero, and students of thirty at zero. At each of these minima the second
-derivative along which the halves of a split neuron part is negative: with one more neuron it is a saddle. An objective
-by fourth Hermite polynomials has no such minima: its ascents, one neuron at a time, all end at the teacher's neurons.
+Wherever it is stuck, splitting one of its neurons opens a way down. On the exact risk for Gaussian inputs and an
+orthogonal teacher of fifteen neurons most students of fifteen neurons end at strict minima of a few fixed values above
+zero, and students of thirty at zero. At each of these minima the second derivative along the direction in which the
+halves of a split neuron part is negative: with one more neuron the minimum is a saddle. An objective by fourth Hermite
+polynomials has no such minima: its ascents, one neuron at a time, all end at the teacher's neurons.
 """
 
 import jax
@@ -65,9 +66,9 @@ class TeacherStudentWidth(kit.Claim[None]):
 
     kind = "empirical law"
     says = {
-        "A student as wide as its ReLU teacher gets stuck": ("stuck_equal", "minima"),
-        "where a split neuron leads down": "split",
-        "twice as wide it does not": "stuck_wider_1",
+        "A student as wide as its ReLU teacher usually gets stuck": ("stuck_equal", "minima"),
+        "splitting one of its neurons opens a way down": "split",
+        "one that is twice as wide does not": "stuck_wider_1",
     }
     tiny = {
         "teacher": 8,

@@ -1,8 +1,9 @@
-"""From a sum of k squares ⟨θ, x⟩² the best spectrum sees the θ from n = kd/2 examples on; none does from fewer.
+"""From kd/2 examples on, the best spectral method sees the k directions of a quadratic teacher.
 
-The spectrum is that of Σ T(y)xxᵀ, with some function T of the label: its k leading eigenvectors are compared with the
-span of the teacher's k directions. Below kd/2 they are, as d grows, no better than random for every T. With T = 1 − 1/y
-they have a share of the teacher above it, which grows with n/kd by a formula; other T need more examples.
+The teacher is a sum of k squares ⟨θ, x⟩² in a large dimension d. From fewer examples no spectral method sees them.
+Spectral methods take Σ T(y)xxᵀ, with some function T of the label y: its k leading eigenvectors are compared with the
+span of the teacher's k directions. Below kd/2 they are, as d grows, no better than random for every T. Above it, with T
+= 1 − 1/y, they hold a share of the teacher that grows with n/kd by a formula; other T need more examples.
 """
 
 import numpy as np
@@ -52,8 +53,12 @@ class WeakRecovery(kit.Claim[None]):
 
     kind = "limit"
     says = {
-        "the best spectrum sees the θ from n = kd/2 examples on": ("overlap", "half", "below"),
-        "none does from fewer": "search",
+        "From kd/2 examples on, the best spectral method sees the k directions of a quadratic teacher": (
+            "overlap",
+            "half",
+            "below",
+        ),
+        "From fewer examples no spectral method sees them": "search",
     }
     tiny = {"d": 100, "neurons": (1, 2), "ratios": (0.8, 3.0), "tries": 30, "seeds": 3}
     full = {"d": 600, "neurons": (1, 2, 4), "tries": 90, "seeds": 30}

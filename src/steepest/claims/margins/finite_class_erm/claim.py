@@ -1,10 +1,12 @@
-"""A further bit of the names costs about (log 2)/2ε² examples; if names are charged, only bits of the right one do.
+"""Doubling a class of predictors costs empirical risk minimization about (log 2)/2ε² examples.
 
-With b bits one can name 2^b predictors. Each that is worthless is right on m examples as often as a fair coin, and the
-luckiest of them on m/2 + √(m b log 2/2) or so. For many bits the right one, of accuracy ½ + ε, is ahead with (½ + ε)m
-once m exceeds b (log 2)/2ε²: what counts of a class is the length of its names. If every name is charged √(length ·
-(log 2)/2m), the luck of long names is paid for, and what the right one needs is set by its own length, with a
-surcharge. Here names are sets of bits, and predictors parities.
+The right predictor has accuracy ½ + ε, all others are worthless, and a class of twice the size has names of one more
+bit. If names are charged for their length, only the bits of the right predictor's name cost examples. With b bits one
+can name 2^b predictors. Each that is worthless is right on m examples as often as a fair coin, and the luckiest of them
+on m/2 + √(m b log 2/2) or so. For many bits the right one, of accuracy ½ + ε, is ahead with (½ + ε)m once m exceeds b
+(log 2)/2ε²: what counts of a class is the length of its names. If every name is charged √(length · (log 2)/2m), the
+luck of long names is paid for, and what the right one needs is set by its own length, with a surcharge. Here names are
+sets of bits, and predictors parities.
 """
 
 from typing import Annotated
@@ -47,8 +49,11 @@ class FiniteClassErm(kit.Claim[None]):
 
     kind = "theorem"
     says = {
-        "A further bit of the names costs about (log 2)/2ε² examples": ("threshold", "price"),
-        "if names are charged, only bits of the right one do": "own_name",
+        "Doubling a class of predictors costs empirical risk minimization about (log 2)/2ε² examples": (
+            "threshold",
+            "price",
+        ),
+        "only the bits of the right predictor's name cost examples": "own_name",
     }
     tiny = {"edges": (0.14, 0.2), "bits": (4, 6, 8), "lengths": (2, 4), "seeds": 4, "draws": 30}
     full = {"bits": (5, 7, 9, 11, 13), "seeds": 40, "draws": 200}

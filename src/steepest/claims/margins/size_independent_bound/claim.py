@@ -1,9 +1,10 @@
-"""Two-layer ReLU networks of norm one have one neuron's Rademacher average, about 0.8/√n; deep linear ones a vector's.
+"""Two-layer ReLU networks of norm one have the Rademacher average of a single neuron.
 
-The norm is ½‖θ‖², of all weights. As |v|‖w‖ ≤ ½(v² + ‖w‖²), a network of two layers is a mean of neurons ±relu⟨u, x⟩,
-‖u‖ = 1, and a mean correlates with coin tosses no better than the best of them. With L layers the norm is ‖θ‖²/L, and a
-linear network is a vector of length one at most. So a margin bound, 2 Rad over the margin, does not know how large the
-network is.
+On n Gaussian points of the plane it is about 0.8/√n. Deep linear networks of norm one have the Rademacher average of
+vectors of length one. The norm is ½‖θ‖², of all weights. As |v|‖w‖ ≤ ½(v² + ‖w‖²), a network of two layers is a mean of
+neurons ±relu⟨u, x⟩, ‖u‖ = 1, and a mean correlates with coin tosses no better than the best of them. With L layers the
+norm is ‖θ‖²/L, and a linear network is a vector of length one at most. So a margin bound, 2 Rad over the margin, does
+not know how large the network is.
 """
 
 from typing import Annotated
@@ -66,9 +67,9 @@ class SizeIndependentBound(kit.Claim[list[Sample]]):
 
     kind = "theorem"
     says = {
-        "one neuron's Rademacher average": ("width", "above"),
+        "have the Rademacher average of a single neuron": ("width", "above"),
         "0.8/√n": kit.literal("rad", value=0.8, power={"size": -0.5}),
-        "deep linear ones a vector's": "depth",
+        "Deep linear networks of norm one have the Rademacher average of vectors of length one": "depth",
     }
     tiny = {
         "sizes": (20, 60),

@@ -1,10 +1,11 @@
-"""The more labels are random, the larger the product of spectral norms, the smaller margins; no error, equal steps.
+"""Fitting more random labels yields a larger product of spectral norms and smaller margins.
 
-Bartlett, Foster and Telgarsky (2017) bound the test error, less the share of training margins below γ, by the product Λ
-of the layers' spectral norms over γ, times a nuisance factor and ‖X‖_F/n. The value of that bound, and of the VC bound,
-is far above one. But of networks that have been trained for the same steps, and make no error on their training images,
-those with more random labels have a larger Λ and smaller margins: Λ/γ, the bound's leading factor, has the order of
-their share of random labels. Their excess risk, test less training error, has it in the figure, and is not judged.
+All networks take the same number of steps, and end with no error on their training images. Bartlett, Foster and
+Telgarsky (2017) bound the test error, less the share of training margins below γ, by the product Λ of the layers'
+spectral norms over γ, times a nuisance factor and ‖X‖_F/n. The value of that bound, and of the VC bound, is far above
+one. But of networks that have been trained for the same steps, and make no error on their training images, those with
+more random labels have a larger Λ and smaller margins: Λ/γ, the bound's leading factor, has the order of their share of
+random labels. Their excess risk, test less training error, has it in the figure, and is not judged.
 """
 
 import math
@@ -63,8 +64,8 @@ class SpectralMarginBound(kit.Claim[Labelled]):
 
     kind = "empirical law"
     says = {
-        "the larger the product of spectral norms": "lipschitz",
-        "the smaller margins": ("margin", "ratio"),
+        "a larger product of spectral norms": "lipschitz",
+        "smaller margins": ("margin", "ratio"),
     }
     ragged = ("value",)  # no margin is positive at the start of training
     tiny = {"noise": (0.0, 0.5, 1.0), "seeds": 3, "n": 20, "width": 16, "depth": 1, "steps": 200}
