@@ -1,9 +1,10 @@
-"""Low contrastive loss makes the mean classifier good on the average pair of classes, for every representation.
+"""A low contrastive loss guarantees a good mean classifier for the average pair of classes.
 
-Jensen's inequality twice: means in place of examples can only lower a convex loss, and a negative from the positive's
-own class costs at least one bit. What is lost is the spread within classes, to leading order exactly; because of it
-representations cannot be compared by their contrastive losses alone. With k negatives at a time it is the same, for the
-mean classifier among k + 1 classes with ties.
+This bound holds for every representation. The mean classifier has the class means of the representation as its
+weights. The proof is Jensen's inequality twice: means in place of examples can only lower a convex loss, and a
+negative from the positive's own class costs at least one bit. What is lost is the spread within classes, to leading
+order exactly; because of it representations cannot be compared by their contrastive losses alone. With k negatives at
+a time it is the same, for the mean classifier among k + 1 classes with ties.
 """
 
 from itertools import pairwise
@@ -111,11 +112,11 @@ class ContrastiveTransfer(kit.Claim[Setting]):
 
     kind = "theorem"
     says = {
-        "Low contrastive loss makes the mean classifier good on the average pair of classes": (
+        "A low contrastive loss guarantees a good mean classifier for the average pair of classes": (
             "bound",
             "tight",
         ),
-        "for every representation": "bound",
+        "holds for every representation": "bound",
     }
     tiny = {"per_class": 6, "steps": 100, "batch": 64, "seeds": 3, "draws": 4000}
     full = {"per_class": 40, "trained_ks": (2, 4, 8, 16), "steps": 2000, "batch": 256, "seeds": 10}

@@ -1,10 +1,11 @@
-"""Layers of a deep linear network become rank one and aligned, and their product tends to the maximal margin, slowly.
+"""Trained on separable data, the layers of a deep linear network become rank one and aligned.
 
-Gradient flow with an exponential tail on separable data conserves W_{l+1}ᵀW_{l+1} − W_l W_lᵀ. So all L layers grow
-together, what each has beside its first singular direction stays bounded, neighbours share that direction, and the
-product W_L ⋯ W_1 turns to the ℓ2 maximum-margin separator, as one layer alone would, but later. Where the support
-vectors leave a direction of the inputs, nothing takes that part of W_1 away: it only becomes small beside σ₁, which
-grows like log(1/R)^(1/L). So 1 − cosine falls like log(1/R)^(−2/L), where one layer has log(1/R)^(−2).
+Their product tends slowly to the separator of the largest ℓ2 margin. Gradient flow with an exponential tail on
+separable data conserves W_{l+1}ᵀW_{l+1} − W_l W_lᵀ. So all L layers grow together, what each has beside its first
+singular direction stays bounded, neighbours share that direction, and the product W_L ⋯ W_1 turns to the ℓ2
+maximum-margin separator, as one layer alone would, but later. Where the support vectors leave a direction of the
+inputs, nothing takes that part of W_1 away: it only becomes small beside σ₁, which grows like log(1/R)^(1/L). So 1 −
+cosine falls like log(1/R)^(−2/L), where one layer has log(1/R)^(−2).
 """
 
 from itertools import pairwise
@@ -71,8 +72,8 @@ class DeepLinearAlignment(kit.Claim[Setting]):
     kind = "limit"
     says = {
         "become rank one": "rank_one",
-        "aligned": "alignment",
-        "their product tends to the maximal margin, slowly": "direction_power",
+        "and aligned": "alignment",
+        "Their product tends slowly to the separator of the largest ℓ2 margin": "direction_power",
     }
     tiny = {"width": 3, "n": 4, "dimension": 6, "horizon": 100.0, "seeds": 3}
     full = {"n": 40, "width": 16, "seeds": 50}

@@ -1,7 +1,8 @@
-"""Diagonal networks of depth L end at local minima of ℓ_{2/L} on the exponential loss, at ℓ1 on the squared loss.
+"""On the exponential loss, diagonal networks of L layers end at local minima of the ℓ_{2/L} norm.
 
-This is the care that the literature's "ℓ_{2/L}" needs. It is true of margins, where the weights grow without end. On
-the squared loss, from small starts, every depth L ≥ 2 tends to the ℓ1 interpolant, only faster the deeper.
+The minima are those under margins of at least one, and the networks tend to them in direction. On the squared loss
+they do not: from small starts, every depth L ≥ 2 tends to the ℓ1 interpolant, only faster the deeper. The literature's
+"ℓ_{2/L}" needs this care: it is true of margins, where the weights grow without end.
 """
 
 from itertools import islice
@@ -83,8 +84,8 @@ class DepthQuasiNorm(kit.Claim[Setting]):
 
     kind = "limit"
     says = {
-        "end at local minima of ℓ_{2/L} on the exponential loss": ("kkt", "minimum"),
-        "at ℓ1 on the squared loss": "l1_distance",
+        "end at local minima of the ℓ_{2/L} norm": ("kkt", "minimum"),
+        "every depth L ≥ 2 tends to the ℓ1 interpolant": "l1_distance",
     }
     tiny = {
         "n": 2,

@@ -1,7 +1,8 @@
-"""The scale of the start decides which interpolant a diagonal network finds: ℓ1 when small, weighted ℓ2 when large.
+"""The scale of its initial weights decides which interpolant a diagonal network finds.
 
-Gradient flow on the squared loss of β = θ₊² − θ₋², started at θ± = αθ₀, ends at the interpolant that minimizes an
-explicit convex function Q_α. It tends to the ℓ1 norm as α → 0 and to the ℓ2 norm with weights 1/θ₀² as α → ∞.
+From small weights it is the one of least ℓ1 norm, from large weights the one of least weighted ℓ2 norm. Gradient flow
+on the squared loss of β = θ₊² − θ₋², started at θ± = αθ₀, ends at the interpolant that minimizes an explicit convex
+function Q_α. This function tends to the ℓ1 norm as α → 0 and to the ℓ2 norm with weights 1/θ₀² as α → ∞.
 """
 
 import numpy as np
@@ -43,9 +44,9 @@ class DiagonalNetwork(kit.Claim[Setting]):
 
     kind = "limit"
     says = {
-        "The scale of the start decides which interpolant a diagonal network finds": "program",
-        "ℓ1 when small": "sparse_norm",
-        "weighted ℓ2 when large": "weighted",
+        "The scale of its initial weights decides which interpolant a diagonal network finds": "program",
+        "From small weights it is the one of least ℓ1 norm": "sparse_norm",
+        "from large weights the one of least weighted ℓ2 norm": "weighted",
     }
     tiny = {"alphas": (1e-2, 0.1, 1.0, 1e1, 1e2), "n": 3, "dimension": 6, "seeds": 3}
     full = {"n": 20, "dimension": 40, "nonzero": 3, "seeds": 10}

@@ -1,15 +1,15 @@
-"""From a small start the neurons of a ReLU network first turn to the sums of their classes, then grow.
+"""From small initial weights, ReLU neurons first turn to the sum of one class's inputs, then grow.
 
-Two-layer ReLU networks on μ-orthogonally separable data, started balanced at scale ε: while all norms stay of order
-√ε and the loss is flat, every living neuron turns toward the sum x_± of the examples of its output weight's sign. Once
-it sees all of them, tan(θ/2) of its angle falls like exp(−Ct) and its norm grows like exp(Ct), C = ‖x_±‖/n. After a
-time of log(1/ε)/C the loss falls, in the end like 1/(t log t).
+Take two-layer ReLU networks on μ-orthogonally separable data, started balanced at scale ε. While all norms stay of
+order √ε and the loss is flat, every living neuron turns toward the sum x_± of the examples of its output weight's
+sign. Once it sees all of them, tan(θ/2) of its angle falls like exp(−Ct) and its norm grows like exp(Ct), C = ‖x_±‖/n.
+After a time of log(1/ε)/C the loss falls, in the end like 1/(t log t).
 
 On two examples with the cosine μ a neuron that sees only one of them turns to it, and so toward the other, which it
 sees after a time of order log(1/μ). Sources bound such times by (log n)/μ or (log n)/√μ.
 
-With biases, weights of a constant coordinate c, neurons turn to the sums of their classes just where these do not see
-the other class. Beyond that c they turn to the shortest of all x_± − Σ α_j x_j over the other class, 0 ≤ α_j ≤ 1.
+With biases, weights of a constant coordinate c, neurons turn to the sums of their classes exactly where these do not
+see the other class. Beyond that c they turn to the shortest of all x_± − Σ α_j x_j over the other class, 0 ≤ α_j ≤ 1.
 """
 
 import jax
@@ -86,7 +86,7 @@ class EarlyAlignment(kit.Claim[Setting]):
 
     kind = "limit"
     says = {
-        "first turn to the sums of their classes": ("cosine", "turning", "lengths"),
+        "first turn to the sum of one class's inputs": ("cosine", "turning", "lengths"),
         "then grow": ("growing", "delay"),
     }
     tiny = {

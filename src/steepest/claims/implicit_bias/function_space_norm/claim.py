@@ -1,7 +1,8 @@
-"""In weights a function on the line costs a ReLU network its total bend or its end slopes; training finds the least.
+"""Weight decay in ReLU networks of one input penalizes a function's total bend or its end slopes.
 
-The least ½‖weights‖² for f: R → R is max(∫|f''|, |f'(−∞) + f'(+∞)|). Weight decay ½λ‖weights‖² on a wide network is
-then the penalty λ C(f) on functions, a convex problem. What the minimum is, is a theorem; that descent on the weights,
+The penalty of a function is the larger of the two, and training finds the function of least penalized risk. The least
+½‖weights‖² for f: R → R is max(∫|f''|, |f'(−∞) + f'(+∞)|) = C(f). Weight decay ½λ‖weights‖² on a wide network is then
+the penalty λ C(f) on functions, a convex problem. What the minimum is, is a theorem; that descent on the weights,
 which is not convex, finds it is what the experiment tests.
 """
 
@@ -73,11 +74,11 @@ class FunctionSpaceNorm(kit.Claim[Setting]):
 
     kind = "theorem"
     says = {
-        "In weights a function on the line costs a ReLU network its total bend or its end slopes": (
+        "penalizes a function's total bend or its end slopes": (
             "cost",
             "objective",
         ),
-        "training finds the least": ("objective", "values"),
+        "training finds the function of least penalized risk": ("objective", "values"),
     }
     tiny = {"penalties": (1e-2, 3e-2), "n": 4, "width": 20, "steps": 500, "seeds": 3}
     full = {"n": 10, "noise": 0.005, "width": 1000, "steps": 60_000, "seeds": 8}

@@ -1,11 +1,12 @@
-"""Homogeneous networks never lose smoothed margin once they fit, and tend to a KKT point (for ReLU in Clarke's sense).
+"""Once a homogeneous network fits, its smoothed margin never falls, and it nears a KKT point.
 
-Gradient flow with the exponential loss on a network of degree L keeps raising the smoothed margin log(1/Σexp(−u)) /
-‖θ‖^L from the moment that the sum is below one, and its weights tend in direction to points where the optimality
-conditions of min ½‖θ‖² under margins of one hold (for ReLU that they are stationary is judged, and not that nothing
-weighs off the margin). No convexity is needed, and none is there. How far the weights still are from such a point is
-paid for in margin: (d log margin)/(d log ‖θ‖) is at least L tan² of the angle between θ and its velocity, and the
-distance of θ from the cone of gradients is no more than that angle allows.
+KKT points are where the optimality conditions of the largest margin hold, for ReLU in Clarke's sense. Gradient flow
+with the exponential loss on a network of degree L keeps raising the smoothed margin log(1/Σexp(−u)) / ‖θ‖^L from the
+moment that the sum is below one, and its weights tend in direction to points where the optimality conditions of min
+½‖θ‖² under margins of one hold (for ReLU that they are stationary is judged, and not that nothing weighs off the
+margin). No convexity is needed, and none is there. How far the weights still are from such a point is paid for in
+margin: (d log margin)/(d log ‖θ‖) is at least L tan² of the angle between θ and its velocity, and the distance of θ
+from the cone of gradients is no more than that angle allows.
 """
 
 from itertools import pairwise
@@ -104,8 +105,8 @@ class HomogeneousKkt(kit.Claim[Setting]):
 
     kind = "limit"
     says = {
-        "never lose smoothed margin once they fit": "every_step",
-        "tend to a KKT point": (
+        "its smoothed margin never falls": "every_step",
+        "it nears a KKT point": (
             "kkt_distance",
             "stationarity_exponent",
             "complementarity_exponent",

@@ -1,9 +1,9 @@
-"""Among all interpolants, mirror descent finds the one that is nearest to its start in Bregman's divergence.
+"""On least squares, mirror descent ends at the interpolant nearest its start in Bregman divergence.
 
-Gradient descent on least squares ends at the interpolant nearest to w₀ in ℓ2, and so does stochastic gradient descent
-with one example a step, in whatever order; exponentiated gradient from the uniform
-distribution at the one of maximum entropy, and mirror descent with potential ψ at argmin D_ψ(w, w₀), whatever the
-steps. Steepest descent in other norms has no such law: where it ends depends on its steps.
+So the potential ψ of the mirror descent and its start w₀ decide which of all interpolants it finds: argmin D_ψ(w, w₀),
+whatever the steps. Gradient descent ends at the interpolant nearest to w₀ in ℓ2, and so does stochastic gradient
+descent with one example a step, in whatever order. Exponentiated gradient from the uniform distribution ends at the
+interpolant of maximum entropy. Steepest descent in other norms has no such law: where it ends depends on its steps.
 """
 
 from functools import cached_property
@@ -54,7 +54,7 @@ class LeastSquaresMinNorm(kit.Claim[Setting]):
 
     kind = "theorem"
     says = {
-        "mirror descent finds the one that is nearest to its start in Bregman's divergence": (
+        "mirror descent ends at the interpolant nearest its start in Bregman divergence": (
             "nearest",
             "sgd_distance",
         )

@@ -1,9 +1,10 @@
-"""Linear convolutions of L layers end at stationary points of ℓ_{2/L} of the spectrum, two layers at its ℓ1 margin.
+"""Linear convolutional networks of L layers end at stationary points of the spectrum's ℓ_{2/L} norm.
 
-The function is linear, β a circular convolution of L filters, and β̂ its Fourier transform. On a loss with an
-exponential tail β grows, and its direction tends to a point that satisfies the first-order (KKT) conditions of the
-smallest ‖β̂‖ in ℓ_{2/L} with all margins at least one. Two layers have a convex problem with one answer, the largest
-margin in ℓ1. It is run for two and three layers.
+With two layers they reach the largest margin in the ℓ1 norm of the spectrum. The function is linear, β a circular
+convolution of L filters, and β̂ its Fourier transform, the spectrum. On a loss with an exponential tail β grows, and
+its direction tends to a point that satisfies the first-order (KKT) conditions of the smallest ‖β̂‖ in ℓ_{2/L} with all
+margins at least one. Two layers have a convex problem with one answer, the largest margin in ℓ1. It is run for two and
+three layers.
 """
 
 import jax
@@ -59,8 +60,8 @@ class LinearConvolution(kit.Claim[Setting]):
 
     kind = "limit"
     says = {
-        "end at stationary points of ℓ_{2/L} of the spectrum": "kkt",
-        "two layers at its ℓ1 margin": "margin",
+        "end at stationary points of the spectrum's ℓ_{2/L} norm": "kkt",
+        "reach the largest margin in the ℓ1 norm of the spectrum": "margin",
     }
     tiny = {"n": 3, "dimension": 6, "horizons": (50.0, 20.0), "sets": 6}
     full = {"sets": 200}

@@ -1,8 +1,9 @@
-"""On any data logistic regression follows one ray plus one offset: a finite optimum here, the largest margin there.
+"""On any data, the weights of logistic regression move out along one ray from a finite offset.
 
-The data split uniquely into a maximal part that can be separated without an error elsewhere, and the rest, which spans
-a subspace S. In S the flow ends at the finite optimum of the rest; off S it leaves like log t along the maximal margin
-of the separable part. Separable data are the case S = 0.
+The offset is a finite optimum on one part of the data, and the ray has the largest margin on the other. The data split
+uniquely into a maximal part that can be separated without an error elsewhere, and the rest, which spans a subspace S.
+In S the flow ends at the finite optimum of the rest; off S it leaves like log t along the maximal margin of the
+separable part. Separable data are the case S = 0.
 """
 
 from typing import Annotated
@@ -61,8 +62,8 @@ class LogisticRay(kit.Claim[Setting]):
 
     kind = "limit"
     says = {
-        "one ray": ("velocity", "speed", "digits_velocity"),
-        "one offset": ("offset", "digits_offset"),
+        "move out along one ray": ("velocity", "speed", "digits_velocity"),
+        "a finite offset": ("offset", "digits_offset"),
     }
     tiny = {"seeds": 3, "apart": 6, "rest": 12, "dimension": 4, "inside": 2, "horizon": 16.0}
     full = {"seeds": 50}

@@ -1,9 +1,11 @@
-"""From tiny starts descent on UUᵀ finds least nuclear norm if measurements commute or suffice, else mostly low rank.
+"""Descent on UUᵀ from tiny starts finds the least nuclear norm if the measurements commute.
 
-Gradient flow on the squared loss of linear measurements of W = UUᵀ, U square and of full rank, starts at U = αI. If
-the measurements commute, its limit is known at every α and tends to the fit of least nuclear norm as α → 0: a theorem.
-It is observed to do so where that fit is the low-rank truth. Where the program misses that truth, the flow finds it in
-seven problems of eight.
+It finds the least nuclear norm too if the measurements suffice for that fit to be the low-rank truth. With fewer
+measurements it mostly finds the truth of low rank nevertheless. Gradient flow on the squared loss of linear
+measurements of W = UUᵀ, U square and of full rank, starts at U = αI. If the measurements commute, its limit is known
+at every α and tends to the fit of least nuclear norm as α → 0: a theorem. It is observed to do so where that fit is
+the low-rank truth. Where the program of least nuclear norm misses that truth, the flow finds it in seven problems of
+eight.
 """
 
 from functools import partial
@@ -104,9 +106,13 @@ class NuclearNorm(kit.Claim[Setting]):
 
     kind = "empirical law"
     says = {
-        "if measurements commute": ("exact_limit", "commuting", "slope"),
-        "or suffice": "enough",
-        "mostly low rank": "few_truth",
+        "finds the least nuclear norm if the measurements commute": (
+            "exact_limit",
+            "commuting",
+            "slope",
+        ),
+        "if the measurements suffice": "enough",
+        "mostly finds the truth of low rank": "few_truth",
     }
     tiny = {
         "alphas": (1e-3, 1e-2, 0.1),

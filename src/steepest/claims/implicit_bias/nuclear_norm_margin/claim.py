@@ -1,8 +1,9 @@
-"""Two linear layers with several outputs reach the largest margin in the nuclear norm; what its solution lacks fades.
+"""Two linear layers with several outputs reach the largest margin in the nuclear norm.
 
-A further singular value grows like the fall of log R to the power σ, where σ < 1 is the singular value at its place of
-the dual matrix Σ q A/γ, and those of the solution grow like that fall itself. So what the solution lacks fades like the
-power −(1 − σ) of it: slowly, as the fall is only about the logarithm of time.
+Singular values that the solution of the margin problem lacks fade beside its own. Such a further singular value grows
+like the fall of log R to the power σ, where R is the risk and σ < 1 the singular value at its place of the dual matrix
+Σ q A/γ. Those of the solution grow like that fall itself. So what the solution lacks fades like the power −(1 − σ) of
+it: slowly, as the fall is only about the logarithm of time.
 """
 
 import numpy as np
@@ -49,7 +50,7 @@ class NuclearNormMargin(kit.Claim[Sets]):
     kind = "limit"
     says = {
         "reach the largest margin in the nuclear norm": ("margin", "every_set"),
-        "what its solution lacks fades": "fading",
+        "Singular values that the solution of the margin problem lacks fade": "fading",
     }
     tiny = {"outputs": 3, "inputs": 3, "hidden": 3, "horizon": 30.0, "sets": 6}
     full = {"hidden": 9, "horizon": 3e4, "sets": 60}

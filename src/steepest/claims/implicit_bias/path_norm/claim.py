@@ -1,12 +1,13 @@
-"""Path-SGD ignores how weights are balanced; wider networks err less, with the norms of split neurons plus the start's.
+"""Path-SGD ignores how the weights into and out of each ReLU neuron are balanced.
 
-A ReLU network's function does not change when the weights into a neuron are multiplied and those out of it divided by
-one factor. Gradient descent's path through the functions does change; that of Path-SGD, steepest descent in the path
-norm, does not. Widening a network beyond what fits the training set lowers its test error. From small initial weights
-its norms become what they are if every neuron is split into equal parts, which changes no function: the path norm of
-order 2 falls like the width to the power −½, and order 1 and the ℓ2 norm of the weights stay. Larger starts add to all
-three: from the usual start order 2 falls by less, and the others grow. From unbalanced weights Path-SGD errs less on
-test images than gradient descent does at the same training risk.
+Wider networks err less on test images. Their norms scale with width as the norms of split neurons do, plus what larger
+initial weights add. A ReLU network's function does not change when the weights into a neuron are multiplied and those
+out of it divided by one factor. Gradient descent's path through the functions does change; that of Path-SGD, steepest
+descent in the path norm, does not. Widening a network beyond what fits the training set lowers its test error. From
+small initial weights its norms become what they are if every neuron is split into equal parts, which changes no
+function: the path norm of order 2 falls like the width to the power −½, and order 1 and the ℓ2 norm of the weights
+stay. Larger starts add to all three: from the usual start order 2 falls by less, and the others grow. From unbalanced
+weights Path-SGD errs less on test images than gradient descent does at the same training risk.
 """
 
 from itertools import pairwise
@@ -115,10 +116,10 @@ class PathNorm(kit.Claim[Setting]):
 
     kind = "empirical law"
     says = {
-        "ignores how weights are balanced": "path_sgd_apart",
-        "wider networks err less": "test_error",
-        "the norms of split neurons": IDS,
-        "plus the start's": tuple(f"{id}_start" for id in IDS),
+        "ignores how the weights into and out of each ReLU neuron are balanced": "path_sgd_apart",
+        "Wider networks err less": "test_error",
+        "as the norms of split neurons do": IDS,
+        "plus what larger initial weights add": tuple(f"{id}_start" for id in IDS),
     }
     tiny = {
         "n": 20,

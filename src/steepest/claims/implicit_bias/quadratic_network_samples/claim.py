@@ -1,8 +1,10 @@
-"""From a small start a network of squares learns k neurons from the labels that least trace needs, at every width.
+"""From small weights, quadratic networks of any width need as many labels as least-trace recovery.
 
-The network's output is ‖Wᵀx‖² with m neurons, so that many networks fit the labels of a few examples. Descent from
-small weights acts as if it took the one whose trace, ‖W‖², is the least, however many neurons it may use. So the number
-of examples from which it is the teacher is that of the convex program for the least trace, which knows no width.
+The labels are those of a teacher network of k neurons, which is learned from about as many of them as the convex
+program of least trace needs. The network's output is ‖Wᵀx‖² with m neurons, so that many networks fit the labels of a
+few examples. Descent from small weights acts as if it took the one whose trace, ‖W‖², is the least, however many
+neurons it may use. So the number of examples from which the network becomes the teacher is that of the convex program
+for the least trace, which knows no width.
 """
 
 import numpy as np
@@ -48,8 +50,8 @@ class QuadraticNetworkSamples(kit.Claim[Data]):
 
     kind = "empirical law"
     says = {
-        "from the labels that least trace needs, at every width": "needed",
-        "From a small start": "needed",
+        "quadratic networks of any width need as many labels as least-trace recovery": "needed",
+        "From small weights": "needed",
     }
     tiny = {"d": 6, "neurons": (1, 2), "widths": (4, 8), "steps": 500, "seeds": 3}
     full = {"steps": 20_000, "seeds": 20}

@@ -1,7 +1,8 @@
-"""Two convolutions, one of k taps, reach the largest margin in a norm that goes from ℓ2 to ℓ1 of the spectrum with k.
+"""Two linear convolutions, one of k taps, reach the largest margin in a norm that k decides.
 
-The norm of β is √(Σ|β̂|²/p) for the best nonnegative trigonometric polynomial p of degree k − 1 and mean one. It is
-convex: a further channel gains nothing, and there is one largest margin for each k. Wavelets have no part in it.
+As k grows, this norm goes from the ℓ2 norm to the ℓ1 norm of the spectrum. The norm of β is √(Σ|β̂|²/p) for the best
+nonnegative trigonometric polynomial p of degree k − 1 and mean one. It is convex: a further channel gains nothing, and
+there is one largest margin for each k. Wavelets have no part in it.
 """
 
 import jax
@@ -57,7 +58,7 @@ class ShortFilters(kit.Claim[Setting]):
     kind = "limit"
     says = {
         "reach the largest margin in a norm": ("margin", "every_set"),
-        "goes from ℓ2 to ℓ1 of the spectrum with k": "margin",
+        "goes from the ℓ2 norm to the ℓ1 norm of the spectrum": "margin",
     }
     tiny = {"n": 3, "dimension": 4, "taps": (1, 2), "horizon": 30.0, "sets": 6}
     full = {"horizon": 1e5, "sets": 60}

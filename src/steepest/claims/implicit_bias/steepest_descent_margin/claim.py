@@ -1,13 +1,14 @@
-"""Steepest descent finds the largest margin of its norm, Adam that of ℓ∞; the gap is 1/‖w‖, with steps η/√t 1/√t.
+"""Steepest descent finds the largest margin in its own norm, and Adam the largest margin in ℓ∞.
 
-On separable data and the exponential loss, which norm measures a step decides which separator is found: gradient
-descent finds the largest margin in ℓ2, descent along signs that in ℓ∞, descent along single coordinates (boosting) that
-in ℓ1, and every p between has its own. What is beside the limit stays bounded while weights grow, so that the gap of
-the margin is one over their norm. Plain steps shrink with the risk, and weights grow like log t; steps of length η/√t
-whatever the risk let them grow like √t.
+The gap to the largest margin is of order 1/‖w‖ with plain steps. It falls like 1/√t with steps of length η/√t. On
+separable data and the exponential loss, which norm measures a step decides which separator is found: gradient descent
+finds the largest margin in ℓ2, descent along signs the largest in ℓ∞, descent along single coordinates (boosting) the
+largest in ℓ1, and every p between has its own. What is beside the limit stays bounded while weights grow, so that the
+gap of the margin is one over their norm. Plain steps shrink with the risk, and weights grow like log t; steps of
+length η/√t whatever the risk let them grow like √t.
 
 Adam divides each coordinate by the size of its own recent gradients, which on a risk that changes slowly is descent
-along signs.
+along signs. It is run on log R, whose gradients keep their size.
 """
 
 from typing import Annotated, NamedTuple
@@ -74,10 +75,12 @@ class SteepestDescentMargin(kit.Claim[Setting]):
 
     kind = "limit"
     says = {
-        "finds the largest margin of its norm": "margin",
-        "Adam that of ℓ∞": "adam",
-        "the gap is 1/‖w‖": tuple(f"one_over_norm_{name}" for name in NAMES),
-        "with steps η/√t 1/√t": tuple(f"rate_{name}" for name in NAMES),
+        "finds the largest margin in its own norm": "margin",
+        "Adam the largest margin in ℓ∞": "adam",
+        "The gap to the largest margin is of order 1/‖w‖": tuple(
+            f"one_over_norm_{name}" for name in NAMES
+        ),
+        "falls like 1/√t with steps of length η/√t": tuple(f"rate_{name}" for name in NAMES),
     }
     tiny = {"seeds": 3, "n": 6, "dimension": 3, "steps": 10_000}
     full = {"seeds": 200, "steps": 200_000}
