@@ -1,7 +1,8 @@
-"""N steps drawn from Barron's law miss f by (V²Eφ² − ‖f‖²)/N in mean square, in dimensions 2, 5 and 10.
+"""The mean of N steps drawn at random misses a Barron function f by (V²Eφ² − ‖f‖²)/N in mean square.
 
-A function with a finite first Fourier moment C_f is an average of steps along ridges. The mean of N of them, drawn
-independently, has the squared error of any mean: a constant over N. The constant is known and lies below Barron's
+Here f is a Gaussian bump on the unit ball in dimensions 2, 5 and 10, and the steps φ are drawn from Barron's law, whose
+mass is V. A function with a finite first Fourier moment C_f is an average of steps along ridges. The mean of N of them,
+drawn independently, has the squared error of any mean: a constant over N. The constant is known and lies below Barron's
 bound (2C_f)², and nothing else depends on the dimension. Ridges chosen one after another do better than ridges drawn
 beforehand.
 """
@@ -50,7 +51,7 @@ class BarronRate(kit.Claim[None]):
 
     kind = "theorem"
     says = {
-        "miss f by (V²Eφ² − ‖f‖²)/N in mean square, in dimensions 2, 5 and 10": ("error", "mass")
+        "misses a Barron function f by (V²Eφ² − ‖f‖²)/N in mean square": ("error", "mass"),
     }
     tiny = {
         "widths": (4, 8, 16),

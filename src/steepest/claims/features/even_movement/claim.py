@@ -1,10 +1,11 @@
-"""Training hidden weights alone moves all neurons nearly alike; the farthest output weight grows like √(log m).
+"""If only hidden weights are trained, all neurons of a wide ReLU network move nearly equally far.
 
-To first order a hidden neuron moves by its output weight times a sum of the examples on which it is active, which is
-bounded: the farthest neuron moves little more than the root mean square, and all move like m^(−1/2). An output weight
-moves in proportion to its neuron's activity, nearly a Gaussian over neurons. The largest of m Gaussians grows like
-√(2 log m), so that single neurons do shoot off if both layers train, if slowly. Both are predicted at each width from
-the kernel's own descent, without a free constant. Compared at equal risk.
+If both layers are trained, the farthest output weight moves farther and farther beyond the root mean square as the
+width m grows, like √(log m). To first order a hidden neuron moves by its output weight times a sum of the examples on
+which it is active, which is bounded: the farthest neuron moves little more than the root mean square, and all move like
+m^(−1/2). An output weight moves in proportion to its neuron's activity, nearly a Gaussian over neurons. The largest of
+m Gaussians grows like √(2 log m), so that single neurons do shoot off if both layers train, if slowly. Both are
+predicted at each width from the kernel's own descent, without a free constant. Compared at equal risk.
 """
 
 from typing import Annotated, NamedTuple
@@ -75,8 +76,8 @@ class EvenMovement(kit.Claim[Setting]):
 
     kind = "limit"
     says = {
-        "moves all neurons nearly alike": ("inner", "movement"),
-        "the farthest output weight grows": "outer",
+        "all neurons of a wide ReLU network move nearly equally far": ("inner", "movement"),
+        "the farthest output weight moves farther and farther beyond the root mean square": "outer",
     }
     tiny = {"widths": (16, 32, 64), "examples": 8, "target": 0.5, "seeds": 3}
     full = {"widths": (16, 64, 256, 1024, 4096, 16384), "examples": 200, "seeds": 24}

@@ -1,9 +1,9 @@
-"""Weights that grow but never turn reach the best margin of their first directions: off balance with either sign.
+"""If ReLU neurons keep their first directions, gradient flow tends to the largest margin these allow.
 
 Neurons v_j relu⟨w_j, x⟩ whose w_j keep their directions u_j train the products c_j = v_j ‖w_j‖ only. Started off
-balance these take either sign, and the flow tends to the largest ℓ1 margin over ±relu⟨u_j, ·⟩. Started balanced,
-v_j = ±‖w_j‖, they keep their signs, and it tends to the largest margin with these. On XOR that is far from γ₁, the
-margin over all directions: half of it needs one direction of half the best edge, whose probability P(d) falls
+balance, |v_j| ≠ ‖w_j‖, these take either sign, and the flow tends to the largest ℓ1 margin over ±relu⟨u_j, ·⟩. Started
+balanced, v_j = ±‖w_j‖, they keep their signs, and it tends to the largest margin with these. On XOR that is far from
+γ₁, the margin over all directions: half of it needs one direction of half the best edge, whose probability P(d) falls
 exponentially with d, so that at least 1/P(d) directions are needed on average.
 """
 
@@ -67,8 +67,8 @@ class LowRotationMargin(kit.Claim[Setting]):
 
     kind = "limit"
     says = {
-        "reach the best margin of their first directions": "balanced",
-        "off balance with either sign": "either",
+        "gradient flow tends to the largest margin these allow": "balanced",
+        "these take either sign, and the flow tends to the largest ℓ1 margin": "either",
     }
     tiny = {"seeds": 3, "widths": (32, 96), "dimensions": (3, 4), "widest": 512, "horizon": 12.0}
     full = {"seeds": 40, "dimensions": (3, 4, 5, 6, 7), "widest": 4096}

@@ -1,8 +1,9 @@
-"""With output scale 1/N networks follow a limit flow, off it by N^(−1/2) in width, √ε in the step of SGD, √D in inputs.
+"""With output scale 1/N, wide networks follow a limit flow up to errors of order N^(−1/2).
 
-A network sees its neurons through their distribution alone, and as N → ∞ that follows a partial differential equation.
-What remains at width N is the central limit of the start, carried by the linearized flow; what remains at step ε of
-one-pass SGD is the noise of the steps. Neurons move as far at every width: this is no kernel regime.
+One-pass SGD with step size ε adds an error of order √ε, which grows with the number D of inputs like √D. A network sees
+its neurons through their distribution alone, and as N → ∞ that follows a partial differential equation. What remains at
+width N is the central limit of the start, carried by the linearized flow; what remains at step ε of one-pass SGD is the
+noise of the steps. Neurons move as far at every width: this is no kernel regime.
 
 With D inputs the squared noise of the steps is ε times nearly a constant times D, whatever the width. So a given
 accuracy takes of the order of D examples, not ND.
@@ -87,10 +88,10 @@ class MeanFieldLimit(kit.Claim[Setting]):
 
     kind = "limit"
     says = {
-        "networks follow a limit flow": ("distance", "movement"),
-        "off it by N^(−1/2) in width": ("distance", "width_exponent"),
-        "√ε in the step of SGD": ("noise", "step_exponent", "both"),
-        "√D in inputs": ("samples", "dimension_exponent"),
+        "wide networks follow a limit flow": ("distance", "movement"),
+        "up to errors of order N^(−1/2)": ("distance", "width_exponent"),
+        "adds an error of order √ε": ("noise", "step_exponent", "both"),
+        "grows with the number D of inputs like √D": ("samples", "dimension_exponent"),
     }
     tiny = {
         "widths": (150, 300),

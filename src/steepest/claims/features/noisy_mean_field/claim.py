@@ -1,9 +1,11 @@
-"""Descent gives neurons no new direction; noise for each finds the least regularized risk, plus τ/2 per empty one.
+"""Noise on each neuron leads networks of squares to the least regularized risk from every start.
 
-A network of squares, f(x) = (1/N) Σ⟨θ, x⟩², sees its neurons by their second moments M alone. Descent multiplies all
-neurons by one matrix a step, so that M keeps its rank: started in too few directions it ends at the best network of
-these. Noise of their own gives neurons new directions, and M' = −(BM + MB) + 2τI has one end, the minimum of a convex
-free energy. A direction that the best network leaves empty then holds τ/2, as an oscillator does at temperature τ.
+At a low temperature τ the risk stays above this least value by τ/2 for each direction that the best network leaves
+empty. Without noise, descent gives neurons no new direction. A network of squares, f(x) = (1/N) Σ⟨θ, x⟩², sees its
+neurons by their second moments M alone. Descent multiplies all neurons by one matrix a step, so that M keeps its rank:
+started in too few directions it ends at the best network of these. Noise of their own gives neurons new directions, and
+M' = −(BM + MB) + 2τI has one end, the minimum of a convex free energy. A direction that the best network leaves empty
+then holds τ/2, as an oscillator does at temperature τ.
 """
 
 from dataclasses import replace
@@ -75,9 +77,9 @@ class NoisyMeanField(kit.Claim[Setting]):
 
     kind = "limit"
     says = {
-        "Descent gives neurons no new direction": ("span", "trapped"),
-        "noise for each finds the least regularized risk": ("moments", "cost", "time"),
-        "plus τ/2 per empty one": "heat",
+        "descent gives neurons no new direction": ("span", "trapped"),
+        "leads networks of squares to the least regularized risk": ("moments", "cost", "time"),
+        "by τ/2 for each direction that the best network leaves empty": "heat",
     }
     tiny = {"neurons": 40, "temperatures": (0.03, 0.1), "seeds": 3}
     full = {"neurons": 1000, "temperatures": (0.003, 0.01, 0.03, 0.1), "seeds": 20}

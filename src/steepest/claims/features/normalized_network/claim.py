@@ -1,8 +1,9 @@
-"""Dividing input weights by their norm slows the rotation of small starts, and speeds it up once ab exceeds ‖v‖².
+"""Dividing input weights by their norm slows the rotation of ReLU neurons that start small.
 
-In f = Σ a_j b_j ReLU(⟨v_j, x⟩)/‖v_j‖ the norm of v_j is kept by gradient flow, and its direction u turns with
-ab/‖v‖² times the pull that turns a plain neuron. On one example sin θ · exp((a² + b²)/(4‖v‖²)) is constant, where
-the plain network keeps sin θ · ‖w‖, balanced or not.
+It speeds the rotation up once ab, the product of a neuron's two scales, exceeds the square ‖v‖² of this norm. In f = Σ
+a_j b_j ReLU(⟨v_j, x⟩)/‖v_j‖ the norm of v_j is kept by gradient flow, and its direction u turns with ab/‖v‖² times the
+pull that turns a plain neuron. On one example sin θ · exp((a² + b²)/(4‖v‖²)) is constant, where the plain network keeps
+sin θ · ‖w‖, balanced or not.
 """
 
 from typing import Any
@@ -63,8 +64,11 @@ class NormalizedNetwork(kit.Claim[Values]):
 
     kind = "empirical law"
     says = {
-        "slows the rotation of small starts": "rate",
-        "speeds it up once ab exceeds ‖v‖²": ("rate", "normalized_invariant"),
+        "slows the rotation of ReLU neurons that start small": "rate",
+        "speeds the rotation up once ab, the product of a neuron's two scales, exceeds the square ‖v‖²": (
+            "rate",
+            "normalized_invariant",
+        ),
     }
     tiny = {
         "flow_norms": (1.0, 0.5),

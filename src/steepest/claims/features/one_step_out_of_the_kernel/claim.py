@@ -1,11 +1,13 @@
-"""One step moves a ReLU kernel by √(c₀²n^(−3/2) + c₁²/n), a tanh one like 1/n; mean-field outputs leave it.
+"""A wide network leaves its tangent kernel in one gradient step only with mean-field outputs.
 
-A network leaves its kernel when the kernel itself changes. One step of descent with the size 1/λ_max moves every neuron
-of the NTK parameterization by n^(-1/2). Its last layer's weights have random signs, so that the kernel of smooth
-neurons moves by 1/n only. ReLU neurons whose input changes its sign switch a whole example on or off, a share n^(-1/2)
-of them for each. Their scatter moves the kernel by n^(−3/4). But an example that a neuron sees pulls on that neuron
-too, and one that it does not see does not: gates close a little more often than they open, which moves the kernel by
-n^(−1/2) and wins where layers are very wide. Both constants are predicted, by integrals over one neuron.
+These change their kernel by the same share at each width. With NTK outputs, one step changes the kernel of n tanh
+neurons by a share that falls like 1/n, and that of ReLU neurons by √(c₀²n^(−3/2) + c₁²/n). A network leaves its kernel
+when the kernel itself changes. One step of descent with the size 1/λ_max moves every neuron of the NTK parameterization
+by n^(-1/2). Its last layer's weights have random signs, so that the kernel of smooth neurons moves by 1/n only. ReLU
+neurons whose input changes its sign switch a whole example on or off, a share n^(-1/2) of them for each. Their scatter
+moves the kernel by n^(−3/4). But an example that a neuron sees pulls on that neuron too, and one that it does not see
+does not: gates close a little more often than they open, which moves the kernel by n^(−1/2) and wins where layers are
+very wide. Both constants are predicted, by integrals over one neuron.
 """
 
 from math import ceil, gamma, pi, sqrt
@@ -70,9 +72,14 @@ class OneStepOutOfTheKernel(kit.Claim[list[Setting]]):
 
     kind = "conjecture"
     says = {
-        "moves a ReLU kernel by √(c₀²n^(−3/2) + c₁²/n)": "relu",
-        "a tanh one like 1/n": kit.literal("tanh", power={"width": -1}),
-        "mean-field outputs leave it": ("mean_field_relu", "mean_field_tanh"),
+        "that of ReLU neurons by √(c₀²n^(−3/2) + c₁²/n)": "relu",
+        "changes the kernel of n tanh neurons by a share that falls like 1/n": kit.literal(
+            "tanh", power={"width": -1}
+        ),
+        "leaves its tangent kernel in one gradient step only with mean-field outputs": (
+            "mean_field_relu",
+            "mean_field_tanh",
+        ),
     }
     tiny = {"widths": (4096, 12288, 24576), "examples": (2, 3), "networks": 2, "seeds": 3}
     full = {"widths": (1024, 4096, 16384, 65536, 262144), "networks": 24, "seeds": 16}

@@ -1,6 +1,7 @@
-"""Parities of k even bits have margin ∝ d^(−½) over all ReLU neurons, tending to ∝ d^(−k/2) over frozen features.
+"""Parities of an even number of bits have a margin ∝ d^(−1/2) over all ReLU neurons in d dimensions.
 
-On the cube {±1}^d/√d uniform weights solve both dual problems. The best neurons weigh the k bits alone and equally, by
+Over frozen tangent features their margin falls with d faster: for parities of k bits it tends to ∝ d^(−k/2). On the
+cube {±1}^d/√d uniform weights solve both dual problems. The best neurons weigh the k bits alone and equally, by
 Hölder's inequality; the frozen tangent features have the kernel's eigenvalue. In few dimensions the frozen features
 win: with E|u(w)|² ≤ 1 for the vectors u(w) of their margin they have the larger one for two bits at d = 3, at d = 4 the
 two are equal. The talk's own tangent space has all |u(w)| ≤ 1, and a smaller margin.
@@ -57,8 +58,13 @@ class ParityMargins(kit.Claim[None]):
 
     kind = "limit"
     says = {
-        "margin ∝ d^(−½) over all ReLU neurons": kit.literal("first", power={"dimension": -0.5}),
-        "tending to ∝ d^(−k/2) over frozen features": ("tangent", "program", "sampled", "exponent"),
+        "margin ∝ d^(−1/2) over all ReLU neurons": kit.literal("first", power={"dimension": -0.5}),
+        "for parities of k bits it tends to ∝ d^(−k/2)": (
+            "tangent",
+            "program",
+            "sampled",
+            "exponent",
+        ),
     }
     tiny = {
         "dimensions": (4, 5, 6),

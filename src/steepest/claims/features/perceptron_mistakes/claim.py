@@ -1,9 +1,10 @@
-"""The perceptron errs at most (R/γ)² times, in whatever order examples come, and exactly so often on orthogonal ones.
+"""The perceptron makes at most (R/γ)² mistakes, whatever the order of the examples.
 
-It starts at zero and adds an example, times its label, whenever it errs on it. R is the longest example's length and γ
-the largest margin of any separator, which the algorithm never sees. Each error moves ⟨w, u⟩ by γ at least along the
-best separator u, and ‖w‖² by R² at most, so that γM ≤ ‖w‖ ≤ R√M. Neither dimension nor the number of examples enters:
-the same holds in the tangent features of a network at its start, where γ is the margin of frozen features.
+On orthogonal examples it makes exactly this number of mistakes in every order. It starts at zero and adds an example,
+times its label, whenever it errs on it. R is the longest example's length and γ the largest margin of any separator,
+which the algorithm never sees. Each error moves ⟨w, u⟩ by γ at least along the best separator u, and ‖w‖² by R² at
+most, so that γM ≤ ‖w‖ ≤ R√M. Neither dimension nor the number of examples enters: the same holds in the tangent
+features of a network at its start, where γ is the margin of frozen features.
 """
 
 from typing import Annotated
@@ -51,8 +52,8 @@ class PerceptronMistakes(kit.Claim[list[Examples]]):
 
     kind = "theorem"
     says = {
-        "errs at most (R/γ)² times, in whatever order examples come": "never",
-        "exactly so often on orthogonal ones": "tight",
+        "makes at most (R/γ)² mistakes, whatever the order of the examples": "never",
+        "makes exactly this number of mistakes": "tight",
     }
     tiny = {"orthogonal": (4, 8), "dimensions": (10,), "examples": 20, "bits": 4, "orders": 3}
     full = {
