@@ -1,13 +1,13 @@
 """On μ-orthogonally separable data, small ReLU neurons select their class by the time arcosh(1/μ).
 
-From then on, a neuron that sees an example of its class at the start sees all examples of its class, and only them. The
-time depends on μ, not on the number n of examples. A two-layer ReLU network starts small on μ-orthogonally separable
-data of unit length: s_i = y_i x_i (for neurons of the other sign −y_i x_i) have cosines ≥ μ. With slopes of the loss
-still flat, directions of neurons follow ``u' = (I − u uᵀ) G``, where G is the sum of the s_i of all examples that the
-neuron sees. Selection has ended when ``⟨u, s_i⟩ > 0`` for all: own examples are seen, others are not. Sources bound its
-time by (log n)/μ or (log n)/√μ. It is log(2/μ) at most, a time that two examples reach, and n does not enter. Then
-tan(θ/2), with θ the angle to the class's sum x₊, falls like exp(−‖x₊‖ t). Time is that of the summed loss; the mean
-loss takes n times as long.
+By then, a neuron that saw an example of its class at the start sees all examples of its class, and only them. The time
+depends on μ, not on the number n of examples. A two-layer ReLU network starts small on μ-orthogonally separable data of
+unit length: s_i = y_i x_i (for neurons of the other sign −y_i x_i) have cosines ≥ μ. With slopes of the loss still
+flat, directions of neurons follow ``u' = (I − u uᵀ) G``, where G is the sum of the s_i of all examples that the neuron
+sees. Selection has ended when ``⟨u, s_i⟩ > 0`` for all: own examples are seen, others are not. Sources bound its time
+by (log n)/μ or (log n)/√μ. It is log(2/μ) at most, a time that two examples reach, and n does not enter. Then tan(θ/2),
+with θ the angle to the class's sum x₊, falls like exp(−‖x₊‖ t). Time is that of the summed loss; the mean loss takes n
+times as long.
 """
 
 from typing import Annotated, Any, NamedTuple

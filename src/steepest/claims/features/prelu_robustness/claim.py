@@ -1,9 +1,10 @@
-"""On k orthogonal clusters ReLU networks flip at distance 1/√k from a centre, p-ReLU networks (p = 3, 4) at 1/√2.
+"""On k orthogonal clusters, trained ReLU networks change their sign at distance 1/√k from a centre.
 
-Trained from a small start, the neurons of a ReLU network end at the average of each class, which is closer to the
-other class the more clusters there are. With relu(z)^p/‖w‖^{p−1} and p > 2 ties are broken, neurons end at single
-centres, and the boundary lies half-way between two centres, however many there are. An attack that sets out from the
-example does not see it: its gradient towards other clusters vanishes.
+Networks of p-ReLU neurons with p = 3 or 4 change theirs at distance 1/√2, for any number of clusters. Trained from a
+small start, the neurons of a ReLU network end at the average of each class, which is closer to the other class the more
+clusters there are. With relu(z)^p/‖w‖^{p−1} and p > 2 ties are broken, neurons end at single centres, and the boundary
+lies half-way between two centres, however many there are. An attack that sets out from the example does not see it: its
+gradient towards other clusters vanishes.
 """
 
 from typing import Annotated, Any, NamedTuple
@@ -90,10 +91,10 @@ class PreluRobustness(kit.Claim[Setting]):
 
     kind = "conjecture"
     says = {
-        "ReLU networks flip at distance 1/√k from a centre": kit.literal(
+        "ReLU networks change their sign at distance 1/√k from a centre": kit.literal(
             "radius", value=1, power={"problem": -0.5}, at={"power": 1.0}
         ),
-        "p-ReLU networks (p = 3, 4) at 1/√2": kit.literal(
+        "p-ReLU neurons with p = 3 or 4 change theirs at distance 1/√2": kit.literal(
             "radius", value=0.5**0.5, at={"power": [3.0, 4.0]}
         ),
     }

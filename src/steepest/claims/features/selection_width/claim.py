@@ -1,10 +1,11 @@
-"""Small starts learn just when neurons of both signs live: chance 1−2(1−p/2)^h+(1−p)^h, on pairs p = ½+arcsin(μ)/2π.
+"""From small starts, ReLU networks learn both classes exactly when neurons of both signs live.
 
-The data are orthogonally separable: examples of one class are at acute angles to each other, those of two classes at
-obtuse ones. A neuron lives if, turning in the pull of the examples that it sees, it comes to see an example of its own
-class. It does so with a probability p that depends on the data: ½ + arcsin(μ)/2π on a pair, two examples of opposite
-classes at the angle cos⁻¹(−μ), and almost one on many examples. Networks of h neurons learn both classes if at least
-one neuron of each sign lives.
+A network of h neurons does so with the chance 1−2(1−p/2)^h+(1−p)^h, where p is the chance of a neuron to live. On pairs
+of examples p = ½+arcsin(μ)/2π. The data are orthogonally separable: examples of one class are at acute angles to each
+other, those of two classes at obtuse ones. A neuron lives if, turning in the pull of the examples that it sees, it
+comes to see an example of its own class. It does so with a probability p that depends on the data: ½ + arcsin(μ)/2π on
+a pair, two examples of opposite classes at the angle cos⁻¹(−μ), and almost one on many examples. Networks of h neurons
+learn both classes if at least one neuron of each sign lives.
 """
 
 from collections.abc import Mapping
@@ -77,9 +78,12 @@ class SelectionWidth(kit.Claim[Setting]):
 
     kind = "empirical law"
     says = {
-        "just when neurons of both signs live": ("per_start", "many_per_start"),
+        "learn both classes exactly when neurons of both signs live": (
+            "per_start",
+            "many_per_start",
+        ),
         "1−2(1−p/2)^h+(1−p)^h": ("rate", "many_rate"),
-        "on pairs p = ½+arcsin(μ)/2π": "pair_lives",
+        "On pairs of examples p = ½+arcsin(μ)/2π": "pair_lives",
     }
     tiny = {
         "widths": (2, 4),

@@ -1,10 +1,11 @@
-"""Random gates fit XOR on a face just when all its corners are seen and a gate is switched, and on a cube not before.
+"""Random ReLU gates fit XOR on a face exactly when they see all its corners and one gate switches.
 
-A face is a pattern z of the other bits, with its four corners in the two bits of the label. The tangent features of m
-gates at their random start are x 1[⟨w_j, x⟩ ≥ 0]. Where the two bits switch no gate, any combination is linear in
-them, and no linear function is XOR. A switched gate is active at one, two adjacent or three corners, where its own
-features can have any values; what it does not see, other gates see, and at most three corners are left for a linear
-function. To fit XOR on the cube, one combination must do for all faces.
+On the whole cube they fit XOR only with enough gates for this on all faces. A face is a pattern z of the other bits,
+with its four corners in the two bits of the label. The tangent features of m gates at their random start are x 1[⟨w_j,
+x⟩ ≥ 0]. Where the two bits switch no gate, any combination is linear in them, and no linear function is XOR. A switched
+gate is active at one, two adjacent or three corners, where its own features can have any values; what it does not see,
+other gates see, and at most three corners are left for a linear function. To fit XOR on the cube, one combination must
+do for all faces.
 """
 
 from collections.abc import Callable
@@ -55,8 +56,8 @@ class TangentWidth(kit.Claim[Setting]):
 
     kind = "theorem"
     says = {
-        "on a face just when all its corners are seen and a gate is switched": "each_face",
-        "on a cube not before": "necessary",
+        "fit XOR on a face exactly when they see all its corners and one gate switches": "each_face",
+        "On the whole cube they fit XOR only with enough gates for this": "necessary",
     }
     tiny = {"dimensions": (3, 4, 5), "seeds": 6}
     full = {"dimensions": (3, 4, 5, 6, 7, 8, 9), "seeds": 60}

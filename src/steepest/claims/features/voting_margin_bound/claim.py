@@ -1,10 +1,11 @@
-"""On n coin tosses the luckiest stump is right too often by Rad/2, where Rad = 2.46/√n.
+"""On n random labels, the luckiest decision stump overstates its accuracy by 1.23/√n on average.
 
-Rad is the expected largest correlation of a stump with n coin tosses. A vote errs at most as often as it misses margin
-θ, plus 2 Rad/θ and a confidence term. On average over samples no less than a quarter of 2 Rad/θ would do, as a single
-stump shows; votes of AdaBoost stay far below. The number of voters does not enter, so that the bound falls as boosting
-goes on where counting voters says that it rises. On random labels the largest margin of any vote is Rad at most, on
-average and by duality, and the bound does not fall below one half, the error of a coin.
+This is half of Rad = 2.46/√n, for stumps on eight features. Rad is the expected largest correlation of a stump with n
+coin tosses. A vote errs at most as often as it misses margin θ, plus 2 Rad/θ and a confidence term. On average over
+samples no less than a quarter of 2 Rad/θ would do, as a single stump shows; votes of AdaBoost stay far below. The
+number of voters does not enter, so that the bound falls as boosting goes on where counting voters says that it rises.
+On random labels the largest margin of any vote is Rad at most, on average and by duality, and the bound does not fall
+below one half, the error of a coin.
 """
 
 from math import log
@@ -57,7 +58,7 @@ class VotingMarginBound(kit.Claim[Setting]):
 
     kind = "theorem"
     says = {
-        "the luckiest stump is right too often by Rad/2": kit.literal(
+        "the luckiest decision stump overstates its accuracy by 1.23/√n": kit.literal(
             "needed", value=1.23, power={"size": -0.5}
         ),
         "Rad = 2.46/√n": kit.literal("rad", value=2.46, power={"size": -0.5}),

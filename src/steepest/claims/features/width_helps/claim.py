@@ -1,8 +1,9 @@
-"""On XOR in the plane descent reaches the largest margin just when its start has drawn all four kinds of neurons.
+"""On planar XOR, descent finds the largest margin exactly if its start has all four kinds of neurons.
 
-Each neuron keeps the sign of its output weight and its side of the diagonal of its class, and turns to one of four
-directions. The best network of four neurons or more has one in each. With m neurons it is reached as often as m draws
-hold all of four equally likely coupons: a wider network has no larger margin, it reaches it more often.
+From starts with fewer kinds it ends with a smaller margin. Each neuron keeps the sign of its output weight and its side
+of the diagonal of its class, and turns to one of four directions. The best network of four neurons or more has one in
+each. With m neurons it is reached as often as m draws hold all of four equally likely coupons: a wider network has no
+larger margin, it reaches it more often.
 """
 
 import jax
@@ -64,8 +65,8 @@ class WidthHelps(kit.Claim[tuple[Neurons, Neurons]]):
 
     kind = "empirical law"
     says = {
-        "reaches the largest margin": "margin",
-        "just when its start has drawn all four kinds of neurons": ("per_start", "rate"),
+        "finds the largest margin": "margin",
+        "exactly if its start has all four kinds of neurons": ("per_start", "rate"),
     }
     tiny = {"widths": (3, 4, 6), "dimension": 3, "starts": 15, "steps": 200, "room": 6}
     full = {"starts": 2000, "steps": 1000}

@@ -1,8 +1,9 @@
-"""A wider student's worst error, about 4.5 times its mean, moves with it: up with few neurons to learn, down with many.
+"""The worst error of wide trained ReLU students is about 4.5 times their root mean square error.
 
-Errors are over the sphere, the mean is the root mean square. The source has the worst error go up while the mean falls:
-a trade of robustness for generalization. Neither of the two teachers has that. A narrow student usually finds three
-neurons and is then nearly exact; a wide one hardly moves its own, and interpolates by its tangent kernel. Twenty
+Both errors rise with the width of the student if the teacher has few neurons, and fall with it if the teacher has many.
+Errors are over the sphere, the mean error is the root mean square. The source has the worst error go up while the mean
+falls: a trade of robustness for generalization. Neither of the two teachers has that. A narrow student usually finds
+three neurons and is then nearly exact; a wide one hardly moves its own, and interpolates by its tangent kernel. Twenty
 neurons do not fit into eight, and the kernel does better than these.
 """
 
@@ -58,9 +59,12 @@ class WorstError(kit.Claim[Lessons]):
 
     kind = "empirical law"
     says = {
-        "about 4.5 times its mean": kit.literal("ratio", value=4.5),
-        "up with few neurons to learn": ("few_worst", "few_mean"),
-        "down with many": ("many_worst", "many_mean"),
+        "about 4.5 times their root mean square error": kit.literal("ratio", value=4.5),
+        "Both errors rise with the width of the student if the teacher has few neurons": (
+            "few_worst",
+            "few_mean",
+        ),
+        "fall with it if the teacher has many": ("many_worst", "many_mean"),
     }
     tiny = {"widths": (8, 32), "n": 40, "steps": 200, "seeds": 4}
     full = {"widths": (8, 32, 128, 512), "steps": 5000, "seeds": 32}

@@ -1,8 +1,9 @@
-"""On XOR in d dimensions the neurons turn to four directions, a quarter of the weight each: the largest margin of all.
+"""On XOR of two bits in d dimensions, the neurons of ReLU networks turn to four directions.
 
-The inputs are the whole cube {±1}^d/√d, the label is the product of two bits. From a small balanced start a ReLU
-network ends with its weight on ±(e₁ + e₂)/√2, with positive output, and ±(e₁ − e₂)/√2, with negative output. Where
-each neuron goes is known at the start: to the direction of its sign on whose side it is.
+Each direction ends with a quarter of the weight. This network has the largest margin of all. The inputs are the whole
+cube {±1}^d/√d, the label is the product of two bits. From a small balanced start a ReLU network ends with its weight on
+±(e₁ + e₂)/√2, with positive output, and ±(e₁ − e₂)/√2, with negative output. Where each neuron goes is known at the
+start: to the direction of its sign on whose side it is.
 """
 
 from typing import Annotated, NamedTuple
@@ -65,9 +66,9 @@ class XorFeatures(kit.Claim[Setting]):
 
     kind = "empirical law"
     says = {
-        "the neurons turn to four directions": "cosine",
-        "a quarter of the weight each": "shares",
-        "the largest margin of all": "margin",
+        "the neurons of ReLU networks turn to four directions": "cosine",
+        "Each direction ends with a quarter of the weight": "shares",
+        "has the largest margin of all": "margin",
     }
     tiny = {"dimensions": (2, 3, 4), "seeds": 3, "steps": 800}
     full = {"dimensions": (4, 6, 8), "seeds": 20, "steps": 4000}

@@ -1,9 +1,9 @@
-"""A ReLU network learns 2-XOR from samples ∝ d log d; its tangent kernel needs those of its spectrum, almost d².
+"""A ReLU network learns XOR of two bits in d dimensions from a number of samples ∝ d log d.
 
-Inputs are uniform on the cube {±1/√d}^d, the label is the product of two signs. Descent on a network from a small
-start finds the two coordinates. Regression with the tangent kernel of the NTK parameterization has to learn all d²/2
-products of two coordinates at once: its learning curve follows from the eigenvalues of the kernel with no free number.
-So it does on the parity of four bits.
+Its tangent kernel needs almost d² samples, as many as its spectrum predicts. Inputs are uniform on the cube {±1/√d}^d,
+the label is the product of two signs. Descent on a network from a small start finds the two coordinates. Regression
+with the tangent kernel of the NTK parameterization has to learn all d²/2 products of two coordinates at once: its
+learning curve follows from the eigenvalues of the kernel with no free number. So it does on the parity of four bits.
 """
 
 from math import comb
@@ -74,8 +74,8 @@ class XorSampleComplexity(kit.Claim[None]):
 
     kind = "empirical law"
     says = {
-        "learns 2-XOR from samples ∝ d log d": "network_exponent",
-        "its tangent kernel needs those of its spectrum, almost d²": kit.literal(
+        "learns XOR of two bits in d dimensions from a number of samples ∝ d log d": "network_exponent",
+        "Its tangent kernel needs almost d² samples, as many as its spectrum predicts": kit.literal(
             "kernel_samples", power={"dimension": 2}
         ),
     }

@@ -1,10 +1,11 @@
-"""Metropolis at T = δ gets within O(dδ) of a bowl's bottom under bumps of height δ; descent stays in its first ripple.
+"""Metropolis at T = δ gets within O(dδ) of a bowl's minimum, despite bumps of height δ on the bowl.
 
-If |F − f| ≤ δ everywhere and f is convex, then under exp(−F/T) the mean of f − min f is at most e^{2δ/T} dT, and half
-of that for f = ‖x‖²/2: densities differ by a factor between e^{−2δ/T} and e^{2δ/T}, and Z(T)/T^d = ∫exp(−f(Ty)/T) dy
-falls with T, so that T² d log Z/dT ≤ dT. The worst F is known for the bowl: its mean is R dT/2 with an R far below the
-bound. At T = δ that is O(dδ), and walkers that read values of F alone get there: steep ripples, in which descent with
-steps below 1/L is caught, are leapt over (L is the largest curvature of F).
+Gradient descent with short steps stays in the first ripple, the one in which it starts. The bowl f is ‖x‖²/2 in d
+dimensions, and F is f with bumps. If |F − f| ≤ δ everywhere and f is convex, then under exp(−F/T) the mean of f − min f
+is at most e^{2δ/T} dT, and half of that for f = ‖x‖²/2: densities differ by a factor between e^{−2δ/T} and e^{2δ/T},
+and Z(T)/T^d = ∫exp(−f(Ty)/T) dy falls with T, so that T² d log Z/dT ≤ dT. The worst F is known for the bowl: its mean
+is R dT/2 with an R far below the bound. At T = δ that is O(dδ), and walkers that read values of F alone get there:
+steep ripples, in which descent with steps below 1/L is caught, are leapt over (L is the largest curvature of F).
 
 Descent with noise at its temperature and steps of 1/2L gets there too, in 2L I₀(a/T)² steps a factor of e, with a the
 amplitude of a coordinate's ripple: polynomial in L ≈ aω² at the frequency ω, and far more than Metropolis takes.
@@ -88,8 +89,8 @@ class AnnealingNearConvex(kit.Claim[Setting]):
 
     kind = "theorem"
     says = {
-        "gets within O(dδ) of a bowl's bottom": ("worst", "ripple"),
-        "descent stays in its first ripple": ("trapped", "valley"),
+        "gets within O(dδ) of a bowl's minimum": ("worst", "ripple"),
+        "Gradient descent with short steps stays in the first ripple": ("trapped", "valley"),
     }
     tiny = {"dimensions": (2, 4, 6), "walkers": 10, "hold": 300}
     full = {"dimensions": (2, 4, 8, 16, 32, 64), "walkers": 400, "hold": 4800}

@@ -1,11 +1,12 @@
-"""Cooled like c/log k, a walk finds the deeper of two wells iff c is at least the depth D of the other.
+"""Annealing at T = c/log k finds the deeper of two wells iff c is at least the depth of the other.
 
-A walk starts at the bottom of the other well. At step k it leaves that well with chance k^(−D/c)/4: at the temperature
-T = c/log k this is e^(−D/T)/4. The sum of these chances is infinite just if c ≥ D. Above D the walk in the end keeps up
-with Gibbs's law at its temperature, and its chance to be in the wrong well falls like k^(−Δ/c), where Δ is the
-difference of both bottoms: the best c is just above D. At D it falls like k^(−1/4) where Δ > D/4, as a try at a pass
-without a barrier would succeed with chance ¼. Below D a part of the walks stays for ever. The depth D + Δ of the deeper
-well does not matter: with c below D + Δ a walk leaves that one only finitely often.
+Here k counts steps, and the depth of the other well is called D. A walk starts at the bottom of the other well. At step
+k it leaves that well with chance k^(−D/c)/4: at the temperature T = c/log k this is e^(−D/T)/4. The sum of these
+chances is infinite just if c ≥ D. Above D the walk in the end keeps up with Gibbs's law at its temperature, and its
+chance to be in the wrong well falls like k^(−Δ/c), where Δ is the difference of both bottoms: the best c is just above
+D. At D it falls like k^(−1/4) where Δ > D/4, as a try at a pass without a barrier would succeed with chance ¼. Below D
+a part of the walks stays for ever. The depth D + Δ of the deeper well does not matter: with c below D + Δ a walk leaves
+that one only finitely often.
 """
 
 from collections.abc import Callable
@@ -72,8 +73,8 @@ class AnnealingSchedule(kit.Claim[Values]):
 
     kind = "theorem"
     says = {
-        "Cooled like c/log k": "wrong",
-        "finds the deeper of two wells iff c is at least the depth D of the other": (
+        "Annealing at T = c/log k": "wrong",
+        "finds the deeper of two wells iff c is at least the depth of the other": (
             "wrong",
             "exponent",
         ),

@@ -1,7 +1,8 @@
-"""Noise with covariance αH pushes SGD along a valley of minima to where tr H is smaller; noisy labels are such a noise.
+"""Noise with covariance αH drives SGD along a valley of minima to where the trace of H is smaller.
 
-To first order in the step the walls of a valley carry an equilibrium of height γα/2 whatever their steepness, so that
-the mean force on the valley is −γα/2 times the slope of Σλ. With two different α it may point to the sharper side.
+H is the Hessian of the loss. Noise on the labels is such a noise. To first order in the step the walls of a valley
+carry an equilibrium of height γα/2 whatever their steepness, so that the mean force on the valley is −γα/2 times the
+slope of Σλ. With two different α it may point to the sharper side.
 """
 
 from typing import Annotated, NamedTuple
@@ -76,11 +77,11 @@ class EntropicForce(kit.Claim[Setting]):
 
     kind = "limit"
     says = {
-        "Noise with covariance αH pushes SGD along a valley of minima to where tr H is smaller": (
+        "Noise with covariance αH drives SGD along a valley of minima to where the trace of H is smaller": (
             "place",
             "change",
         ),
-        "noisy labels are such a noise": "balance",
+        "Noise on the labels is such a noise": "balance",
     }
     tiny = {
         "walkers": 4,

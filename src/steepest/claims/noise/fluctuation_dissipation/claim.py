@@ -1,7 +1,8 @@
-"""In a steady state of SGD the gradient is zero on average, and weights align with it by ½γ tr C̃, at any step size.
+"""In a steady state of SGD, the mean of θ·∇L is ½γ times the mean square of the batch gradients.
 
-C̃ is the second moment of a batch's gradient, not its covariance. On least squares the whole stationary covariance of
-the weights is a linear system, exact at any step, whose solution the runs must meet.
+That is, weights θ align with the gradient by ½γ tr C̃, at any step size γ. The gradient is zero on average. C̃ is the
+second moment of a batch's gradient, not its covariance. On least squares the whole stationary covariance of the weights
+is a linear system, exact at any step, whose solution the runs must meet.
 """
 
 from typing import NamedTuple
@@ -57,8 +58,10 @@ class FluctuationDissipation(kit.Claim[Setting]):
 
     kind = "theorem"
     says = {
-        "the gradient is zero on average": "gradient",
-        "weights align with it by ½γ tr C̃, at any step size": kit.literal("alignment", value=1),
+        "The gradient is zero on average": "gradient",
+        "the mean of θ·∇L is ½γ times the mean square of the batch gradients": kit.literal(
+            "alignment", value=1
+        ),
     }
     tiny = {"seeds": 3, "steps": 100, "burn": 20}
     full = {"seeds": 64, "steps": 20000}

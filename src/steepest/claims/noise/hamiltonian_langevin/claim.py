@@ -1,9 +1,10 @@
-"""On a quadratic Langevin dynamics forgets in κ gradient evaluations; with momentum in √κ, at best as the heavy ball.
+"""On quadratics, Langevin dynamics with momentum forgets its start in √κ steps instead of κ.
 
-Discretized by BAOAB, the mean along an eigenvector obeys μ² − (1 + c)(1 − h²λ/2)μ + c = 0 with c = e^{−γh}: the
-polynomial of Polyak's heavy ball of momentum c and step (1 + c)h²/2. So the mean is stable if and only if h <
-2/√λ_max, the friction 2√λ_min at h = 1/√λ_max forgets as e^{−n/√κ}, and the best radius over all h and γ is (√κ −
-1)/(√κ + 1). Places then have the right variance at every stable step, which walkers without momentum at the step
+Here κ is the condition number, a step takes one gradient, and constant factors are left out. At best it forgets as fast
+as the heavy ball converges. Discretized by BAOAB, the mean along an eigenvector obeys μ² − (1 + c)(1 − h²λ/2)μ + c = 0
+with c = e^{−γh}: the polynomial of Polyak's heavy ball of momentum c and step (1 + c)h²/2. So the mean is stable if and
+only if h < 2/√λ_max, the friction 2√λ_min at h = 1/√λ_max forgets as e^{−n/√κ}, and the best radius over all h and γ is
+(√κ − 1)/(√κ + 1). Places then have the right variance at every stable step, which walkers without momentum at the step
 1/λ_max miss by a factor two.
 """
 
@@ -66,9 +67,9 @@ class HamiltonianLangevin(kit.Claim[Setting]):
 
     kind = "theorem"
     says = {
-        "Langevin dynamics forgets in κ gradient evaluations": ("plain", "plain_steps"),
-        "with momentum in √κ": ("momentum", "steps"),
-        "at best as the heavy ball": "heavy_ball",
+        "instead of κ": ("plain", "plain_steps"),
+        "with momentum forgets its start in √κ steps": ("momentum", "steps"),
+        "At best it forgets as fast as the heavy ball converges": "heavy_ball",
     }
     tiny = {"kappas": (20.0, 90.0, 400.0), "walkers": 4, "seeds": 3}
     full = {"kappas": (10.0, 100.0, 1000.0, 10_000.0), "walkers": 200, "seeds": 16}

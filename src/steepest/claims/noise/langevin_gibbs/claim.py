@@ -1,8 +1,9 @@
-"""Langevin dynamics tends to exp(−βf) at its spectral gap; steps ε shift its log density by ε(β|∇f|²/4 − Δf/2).
+"""Langevin dynamics tends to the Gibbs distribution exp(−βf), at a rate equal to its spectral gap.
 
-The walk X' = X − ε∇f + √(2ε/β) ξ is descent with noise. Its own stationary law is not Gibbs's: on a parabola of
-curvature λ the variance is too large by the factor 1/(1 − ελ/2). The log density is shifted by ε(β|∇f|²/4 − Δf/2), up
-to a constant, and the mean of an observable by ε times its covariance with β|∇f|²/4 − Δf/2.
+This is the limit of short steps ε. The walk X' = X − ε∇f + √(2ε/β) ξ is descent with noise. Its own stationary law is
+not Gibbs's: on a parabola of curvature λ the variance is too large by the factor 1/(1 − ελ/2). To first order in ε, its
+log density is shifted by ε(β|∇f|²/4 − Δf/2), up to a constant, and the mean of an observable by ε times its covariance
+with β|∇f|²/4 − Δf/2.
 
 Gibbs's law is approached in Wasserstein distance at the same rate. How that depends on the dimension is the potential's
 affair: wells of their own have the gap of one, and wells that are tied together one that falls exponentially.
@@ -135,9 +136,9 @@ class LangevinGibbs(kit.Claim[Setting]):
 
     kind = "limit"
     says = {
-        "tends to exp(−βf)": "gibbs",
-        "at its spectral gap": "gap",
-        "steps ε shift its log density by ε(β|∇f|²/4 − Δf/2)": (
+        "tends to the Gibbs distribution exp(−βf)": "gibbs",
+        "at a rate equal to its spectral gap": "gap",
+        "its log density is shifted by ε(β|∇f|²/4 − Δf/2)": (
             "log_density",
             "bias_line",
             "bias_plane",

@@ -1,9 +1,10 @@
-"""Langevin dynamics leaves a basin after a nearly exponential time, whose mean tends to Eyring and Kramers' formula.
+"""The mean exit time of Langevin dynamics from a basin tends to the Eyring–Kramers formula.
 
-The barrier is in the exponent, curvatures are in front: the root of those across the path at the saddle, over those at
-the minimum and the one along the path at the saddle. At the temperatures that one can simulate the formula is 9 to 25 %
-off; at lower ones by a constant times the temperature, which is known on the line. The exact mean is an integral at
-every temperature, and beside fast directions it holds with an effective potential.
+It does so as the temperature goes to zero. The exit time has a nearly exponential distribution. The barrier is in the
+exponent, curvatures are in front: the root of those across the path at the saddle, over those at the minimum and the
+one along the path at the saddle. At the temperatures that one can simulate the formula is 9 to 25 % off; at lower ones
+by a constant times the temperature, which is known on the line. The exact mean is an integral at every temperature, and
+beside fast directions it holds with an effective potential.
 """
 
 from typing import Any
@@ -106,8 +107,12 @@ class LangevinMetastability(kit.Claim[None]):
 
     kind = "limit"
     says = {
-        "leaves a basin after a nearly exponential time": ("variation", "exponential"),
-        "whose mean tends to Eyring and Kramers' formula": ("mean", "line_limit", "plane_limit"),
+        "The exit time has a nearly exponential distribution": ("variation", "exponential"),
+        "mean exit time of Langevin dynamics from a basin tends to the Eyring–Kramers formula": (
+            "mean",
+            "line_limit",
+            "plane_limit",
+        ),
     }
     tiny = {
         "betas": (2.0, 3.0),

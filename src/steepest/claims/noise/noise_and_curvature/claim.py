@@ -1,8 +1,9 @@
-"""SGD noise has about 2L/K of the Hessian's trace on digits, but some sharp directions of the Hessian have none of it.
+"""On digits, the noise covariance of SGD has a trace of about 2L/K times the trace of the Hessian.
 
-The lecture assumes that late in training the covariance C of an example's gradient is α times the Hessian H. With fresh
-noise on the labels it is. With a network's own residuals the traces fit, and the directions do not. Under cross-entropy
-with labels that the network draws C is the mean Hessian, at any weights: it is the Fisher information.
+L is the loss, and K the number of classes. Some sharp directions of the Hessian have none of this noise. The lecture
+assumes that late in training the covariance C of an example's gradient is α times the Hessian H. With fresh noise on
+the labels it is. With a network's own residuals the traces fit, and the directions do not. Under cross-entropy with
+labels that the network draws C is the mean Hessian, at any weights: it is the Fisher information.
 """
 
 from collections.abc import Sequence
@@ -65,9 +66,9 @@ class NoiseAndCurvature(kit.Claim[Setting]):
 
     kind = "empirical law"
     says = {
-        "has about 2L/K of the Hessian's trace": "trace",
-        "some sharp directions": "sharp",
-        "have none of it": "silent",
+        "has a trace of about 2L/K times the trace of the Hessian": "trace",
+        "Some sharp directions of the Hessian": "sharp",
+        "have none of this noise": "silent",
     }
     tiny = {"width": 3, "inputs": 4, "examples": 200, "steps": 60, "seeds": 3}
     full = {"width": 32, "seeds": 8, "steps": 20000}

@@ -1,7 +1,8 @@
-"""At temperature 1/β descent strays δ from its path within a time T with chance C e^(−βI)/√β; I is the least action.
+"""Descent at temperature 1/β strays δ from its noiseless path with the chance C e^(−βI)/√β.
 
-The action of a path is ¼∫|ẋ + ∇f|². On a parabola I(δ) = λδ²/(2(1 − e^(−2λT))), and C is known too, from the
-chance to be outside at some look over that to be outside at the end.
+This is for large β and a fixed time T. I is the least action of a path that strays so far. The action of a path is ¼∫|ẋ
++ ∇f|². On a parabola I(δ) = λδ²/(2(1 − e^(−2λT))), and C is known too, from the chance to be outside at some look over
+that to be outside at the end.
 """
 
 from collections.abc import Callable
@@ -92,8 +93,8 @@ class SmallNoiseDeviation(kit.Claim[None]):
 
     kind = "limit"
     says = {
-        "with chance C e^(−βI)/√β": ("rate", "factor", "walked"),
-        "I is the least action": "well_rate",
+        "with the chance C e^(−βI)/√β": ("rate", "factor", "walked"),
+        "I is the least action of a path that strays so far": "well_rate",
     }
     tiny = {
         "betas": (16.0, 24.0, 32.0),

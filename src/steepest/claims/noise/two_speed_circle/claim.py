@@ -1,9 +1,10 @@
-"""A walk that steps twice as far on half of a large circle spends 4/5 of its time on the other half: time ∝ 1/variance.
+"""A walk with steps twice as long on half of a large circle spends 4/5 of its time on the other half.
 
-Steps of mean zero and variance σ²(θ) that depends on where they start have the stationary density 1/σ², up to a
-constant: Itô's convention, Σ ∂_i∂_j(C_ij p) = 0. On a ring of N sites the share is 4N/(5N + 4) exactly if four divides
-N. In two dimensions time is not in general inverse to the trace of the covariance C: noise along one coordinate whose
-size depends on the other one alone leaves the uniform law as it is.
+Its time at a place is ∝ 1/variance of the steps from there. Steps of mean zero and variance σ²(θ) that depends on where
+they start have the stationary density 1/σ², up to a constant: Itô's convention, Σ ∂_i∂_j(C_ij p) = 0. On a ring of N
+sites the share is 4N/(5N + 4) exactly if four divides N. In two dimensions time is not in general inverse to the trace
+of the covariance C: noise along one coordinate whose size depends on the other one alone leaves the uniform law as it
+is.
 """
 
 from typing import Annotated, Any
@@ -70,7 +71,9 @@ class TwoSpeedCircle(kit.Claim[None]):
     kind = "limit"
     says = {
         "spends 4/5 of its time on the other half": (kit.literal("limit", value=0.8), "walkers"),
-        "time ∝ 1/variance": kit.literal("law", "density", power={"step": 2}),
+        "time at a place is ∝ 1/variance of the steps": kit.literal(
+            "law", "density", power={"step": 2}
+        ),
     }
     tiny = {"sites": (40, 80, 160), "steps": (2, 3, 4), "fine": 100, "walkers": 5, "time": 50}
     full = {"sites": (100, 200, 400, 800, 1600, 3200, 6400), "walkers": 1000, "time": 20_000}
