@@ -1,8 +1,9 @@
-"""Random ReLU networks have as many planar regions on average as N random lines make: fewer in a disc when deeper.
+"""A random ReLU network cuts the plane into as many regions on average as N random lines do.
 
-The lines are those of the same network with every gate replaced by a fair coin, at every width and depth: about N²/2
-regions in all of the plane, never a number exponential in the depth. In a disc deeper networks have fewer. The region
-that holds the origin is Crofton's cell, of π²/2 sides on average, when the network is wide.
+N is the number of neurons, and the lines are those of the same network with every gate replaced by a fair coin. This
+holds at every width and depth: there are about N²/2 regions in all of the plane, never a number exponential in the
+depth. In a disc of fixed size, deeper networks of as many neurons have fewer regions. The region that holds the origin
+is Crofton's cell, of π²/2 sides on average, when the network is wide.
 """
 
 from typing import Annotated, NamedTuple
@@ -116,8 +117,8 @@ class AverageRegions(kit.Claim[Setting]):
 
     kind = "theorem"
     says = {
-        "as many planar regions on average as N random lines make": ("disc", "plane", "digits"),
-        "fewer in a disc when deeper": "disc",
+        "as many regions on average as N random lines do": ("disc", "plane", "digits"),
+        "deeper networks of as many neurons have fewer regions": "disc",
     }
     tiny = {
         "neurons": 8,

@@ -1,9 +1,10 @@
-"""Least ℓ1 norm recovers a sparse signal from about δ normal measurements on: δ is its cone's statistical dimension.
+"""ℓ1 recovery needs about δ Gaussian measurements, δ being the descent cone's statistical dimension.
 
-A signal x₀ is recovered if no vector with the same measurements has a smaller ℓ1 norm, that is, if the null space of
-the measurements misses the cone of descent directions at x₀. Both cones and random subspaces have known laws: the
-probability is one less twice every second of the cone's later intrinsic volumes, exactly, for every number of
-coordinates. It passes from zero to one over a range of at most order √n around the statistical dimension δ.
+From about δ measurements on, a sparse signal x₀ is the vector of least ℓ1 norm among all with the same measurements.
+It is recovered if no vector with the same measurements has a smaller ℓ1 norm, that is, if the null space of the
+measurements misses the cone of descent directions at x₀. Both cones and random subspaces have known laws: the
+probability of recovery is one less twice every second of the cone's later intrinsic volumes, exactly, for every number
+of coordinates. It passes from zero to one over a range of at most order √n around the statistical dimension δ.
 """
 
 from collections.abc import Callable
@@ -64,8 +65,8 @@ class CompressedSensing(kit.Claim[Setting]):
 
     kind = "theorem"
     says = {
-        "recovers a sparse signal from about δ normal measurements on": "first",
-        "δ is its cone's statistical dimension": ("first", "digits"),
+        "ℓ1 recovery needs about δ Gaussian measurements": "first",
+        "δ being the descent cone's statistical dimension": ("first", "digits"),
     }
     tiny = {"size": 16, "sparsities": (2,), "draws": 12, "measurements": (5, 8), "images": 3}
     full = {

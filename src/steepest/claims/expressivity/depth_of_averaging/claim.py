@@ -1,10 +1,12 @@
-"""Averaging k times over neighbours tells a class with chance Φ(SNR_k); the graph sets the best k, and all k beat it.
+"""The best number of rounds of neighbour averaging for classifying nodes depends on the graph.
 
-Every node of a graph has one noisy reading of its class, and a round replaces it by the mean over the node and its
-neighbours. What remains of the class is the mean over a walk of k steps; the noise that remains is as large as the
-walk's distribution is uneven. On two blocks noise falls by about the root of the degree a round, until the walk has
-seen the graph, and the class by one factor a round for ever. So dense graphs are best read after two rounds, and rings
-late. A sum of all rounds also takes away what late rounds have in common, which is no class at all.
+After k rounds a node's class is read correctly with probability Φ(SNR_k), where SNR_k is the signal-to-noise ratio of
+the node's average and Φ the normal distribution function. A weighted sum of all rounds gets more nodes right than the
+best single round. Every node of a graph has one normal reading of its class, and a round replaces it by the mean over
+the node and its neighbours. What remains of the class is the mean over a walk of k steps; the noise that remains is as
+large as the walk's distribution is uneven. On two blocks noise falls by about the root of the degree a round, until
+the walk has seen the graph, and the class by one factor a round for ever. So dense graphs are best read after two
+rounds, and rings late. A sum of all rounds also takes away what late rounds have in common, which is no class at all.
 """
 
 from typing import Annotated, NamedTuple
@@ -76,9 +78,12 @@ class DepthOfAveraging(kit.Claim[Setting]):
 
     kind = "theorem"
     says = {
-        "tells a class with chance Φ(SNR_k)": "accuracy",
-        "the graph sets the best k": "best",
-        "all k beat it": ("together", "gain"),
+        "read correctly with probability Φ(SNR_k)": "accuracy",
+        "for classifying nodes depends on the graph": "best",
+        "A weighted sum of all rounds gets more nodes right than the best single round": (
+            "together",
+            "gain",
+        ),
     }
     tiny = {"degrees": (4.0, 8.0), "nodes": 40, "groups": 4, "draws": 20}
     full = {"nodes": 1000, "groups": 100, "draws": 200}

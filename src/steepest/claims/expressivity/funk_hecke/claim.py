@@ -1,9 +1,10 @@
-"""On the sphere a ReLU layer without biases learns degree by degree, at the rates λ_l², and odd ones above one never.
+"""Without biases, a ReLU layer on the sphere never learns harmonics of odd degree above one.
 
-With inputs uniform on the sphere, a neuron that looks along w feels of a residual of degree l the residual's own value
-at w, times a number λ_l. Output and hidden weights feel the same numbers. If output weights of many evenly spread
-neurons follow the flow, degree l of the residual therefore dies like exp(−λ_l² t). ReLU is |t|/2 + t/2, so that λ_3,
-λ_5, … are zero: an unbiased network never learns these degrees, whichever weights train.
+It learns other targets degree by degree, and degree l at the rate λ_l². With inputs uniform on the sphere, a neuron
+that looks along w feels of a residual of degree l the residual's own value at w, times a number λ_l. Output and hidden
+weights feel the same numbers. If output weights of many evenly spread neurons follow the flow, degree l of the
+residual therefore dies like exp(−λ_l² t). ReLU is |t|/2 + t/2, so that λ_3, λ_5, … are zero: an unbiased network never
+learns these degrees, whichever weights train.
 """
 
 from typing import Annotated, Any, NamedTuple
@@ -80,9 +81,9 @@ class FunkHecke(kit.Claim[Setting]):
 
     kind = "limit"
     says = {
-        "learns degree by degree": ("outer", "inner", "mixed"),
-        "at the rates λ_l²": ("times", "course"),
-        "odd ones above one never": ("missing", "still", "floor"),
+        "learns other targets degree by degree": ("outer", "inner", "mixed"),
+        "degree l at the rate λ_l²": ("times", "course"),
+        "never learns harmonics of odd degree above one": ("missing", "still", "floor"),
     }
     tiny = {
         "dimension": 3,

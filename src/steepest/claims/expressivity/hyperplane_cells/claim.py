@@ -1,8 +1,9 @@
-"""n hyperplanes in general position cut R^d into Σ_{i≤d} C(n, i) cells; a shallow ReLU network has as many pieces.
+"""n hyperplanes in general position cut R^d into exactly Σ_{i≤d} C(n, i) cells.
 
-A network with one hidden layer of n neurons is linear on each cell of n hyperplanes, one where each neuron switches.
-Normal weights and biases are in general position almost surely, and then the count of cells is a constant, not an
-average; C(n − 1, d) of them are bounded. Without biases all hyperplanes meet in the origin and there are fewer cells.
+A ReLU network with one hidden layer of n neurons has as many linear pieces, if no output weight is zero: it is linear
+on each cell of n hyperplanes, one where each neuron switches. Normal weights and biases are in general position almost
+surely, and then the count of cells is a constant, not an average; C(n − 1, d) of them are bounded. Without biases all
+hyperplanes meet in the origin and there are fewer cells.
 """
 
 from collections.abc import Callable
@@ -95,8 +96,8 @@ class HyperplaneCells(kit.Claim[Setting]):
 
     kind = "theorem"
     says = {
-        "cut R^d into Σ_{i≤d} C(n, i) cells": "cells",
-        "a shallow ReLU network has as many pieces": "pieces",
+        "cut R^d into exactly Σ_{i≤d} C(n, i) cells": "cells",
+        "A ReLU network with one hidden layer of n neurons has as many linear pieces": "pieces",
     }
     tiny = {
         "planes": (6, 5, 5, 4, 3),

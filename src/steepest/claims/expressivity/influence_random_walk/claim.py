@@ -1,8 +1,9 @@
-"""Influence spreads over k layers of a mean-aggregating network like a lazy walk: exactly if linear, nearly with ReLU.
+"""Influence in a k-layer mean-aggregating graph network spreads like a lazy random walk of k steps.
 
-The influence of node y on node x is the sum of all |∂h_x/∂h_y|, over its sum over y. In linear networks it is the
-probability P^k(x, y), whatever the weights. With ReLU it would be, did the gates of a unit open together at all nodes.
-They part where nodes differ, which moves it by a few per cent; a recursion at infinite width says how much.
+It does so exactly in linear networks and nearly with ReLU. The influence of node y on node x is the sum of all
+|∂h_x/∂h_y|, over its sum over y. In linear networks it is the probability P^k(x, y), whatever the weights. With ReLU
+it would be this probability too, if the gates of a unit opened together at all nodes. They part where nodes differ,
+which moves the influence by a few per cent; a recursion at infinite width says how much.
 """
 
 from collections.abc import Callable
@@ -96,8 +97,8 @@ class InfluenceRandomWalk(kit.Claim[Setting]):
 
     kind = "limit"
     says = {
-        "Influence spreads over k layers of a mean-aggregating network like a lazy walk": "spread",
-        "exactly if linear": "linear",
+        "spreads like a lazy random walk of k steps": "spread",
+        "exactly in linear networks": "linear",
         "nearly with ReLU": ("relu", "distance"),
     }
     tiny = {

@@ -1,10 +1,11 @@
-"""To describe a 1-Lipschitz function on [0, 1] to within 1/(n + 1) takes n bits, and a real number is worth just two.
+"""Describing a 1-Lipschitz function on [0, 1] to within 1/(n + 1) takes exactly n bits.
 
-Errors are largest ones, and f(0) = 0. Cut [0, 1] into n + 1 cells, draw the first flat, and spend a bit on each other
-one: slope +1 or −1, whichever undoes what is missing at its end. The error never exceeds a cell's length. The 2^(n+1)
-zigzags with slopes ±1 on these cells are two lengths apart, and 2^n smaller balls cannot hold them. n values, at
-2i/(2n + 1), leave 1/(2n + 1), half of a gap, as 2n bits do. No continuous code of n numbers leaves less: of sums of
-n + 1 tents of that height it takes some f and its opposite −f for the same (Borsuk and Ulam).
+In a continuous code a real number is worth exactly two bits. Errors are measured by their largest absolute value, and
+f(0) = 0. Cut [0, 1] into n + 1 cells, draw the first flat, and spend a bit on each other one: slope +1 or −1,
+whichever undoes what is missing at its end. The error never exceeds a cell's length. The 2^(n+1) zigzags with slopes
+±1 on these cells are two lengths apart, and 2^n smaller balls cannot hold them. n values, at 2i/(2n + 1), leave
+1/(2n + 1), half of a gap, as 2n bits do. No continuous code of n numbers leaves less: of sums of n + 1 tents of that
+height it takes some f and its opposite −f for the same (Borsuk and Ulam).
 """
 
 from typing import Annotated, NamedTuple
@@ -74,8 +75,8 @@ class LipschitzCodes(kit.Claim[Setting]):
 
     kind = "theorem"
     says = {
-        "to within 1/(n + 1) takes n bits": ("bits", "apart"),
-        "a real number is worth just two": ("numbers", "trained"),
+        "to within 1/(n + 1) takes exactly n bits": ("bits", "apart"),
+        "a real number is worth exactly two bits": ("numbers", "trained"),
     }
     tiny = {"bits": (1, 2, 4), "numbers": (1, 2), "functions": 4, "starts": 3, "steps": 200}
     full = {"functions": 200, "starts": 10, "steps": 3000, "numbers": (1, 2, 3, 4, 5, 6)}

@@ -1,9 +1,10 @@
-"""In the plane a ReLU network of width two stays ½ away from ‖x‖; width three or one neuron a residual block do not.
+"""On the unit disc, a ReLU network of width two stays at least ½ away from ‖x‖ at any depth.
 
-The theorem has it for d inputs and width d; d = 2 is what is run. Level sets of a network no wider than its input reach
-the boundary of every compact domain, so that it has no maximum inside: no depth makes up for the missing neuron. A
-residual network keeps its input and may have one hidden neuron a block: on the line 3(M − 1) of them make M steps of
-any levels, and so come as near to an integrable function in the mean as steps do.
+Deep networks of width three come nearer, and so do residual networks with one hidden neuron in each block. The theorem
+is for d inputs and width d; d = 2 is what is run. Level sets of a network no wider than its input reach the boundary
+of every compact domain, so that it has no maximum inside: no depth makes up for the missing neuron. A residual network
+keeps its input and may have one hidden neuron a block: on the line 3(M − 1) of them make M steps of any levels, and so
+come as near to an integrable function in the mean as steps do.
 """
 
 from typing import Annotated, Any, NamedTuple
@@ -104,12 +105,12 @@ class NarrowNetworks(kit.Claim[Setting]):
 
     kind = "theorem"
     says = {
-        "a ReLU network of width two stays ½ away from ‖x‖": (
+        "a ReLU network of width two stays at least ½ away from ‖x‖": (
             kit.literal("random", "error", value=0.5),
             kit.literal("trained_error", "error", value=0.5),
         ),
-        "width three": "width_three",
-        "one neuron a residual block do not": "folding",
+        "Deep networks of width three come nearer": "width_three",
+        "so do residual networks with one hidden neuron in each block": "folding",
     }
     tiny = {
         "networks": 10,

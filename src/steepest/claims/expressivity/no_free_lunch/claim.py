@@ -1,10 +1,11 @@
-"""On random labels every learner that keeps what it saw errs, on average, at ½(1 − 1/N)^m of N images after m samples.
+"""With random labels, m samples of N images leave every memorizing learner an error of ½(1 − 1/N)^m.
 
-What was not seen is a fair coin, whatever the learner does with the rest: nearest neighbours, kernels and trained
-networks err at half of the unseen images. So for every learner there is a function on which it is no better, and a
-theory of generalization must say what it knows of the function. On labels that do depend on the image the same
-learners err less. On a line with few changes of sign, and on a circle whose labels have a smooth probability, the
-nearest neighbour's error is known exactly.
+A memorizing learner keeps what it saw, and its error is the mean share of all N images at which it errs, after m
+samples drawn with replacement. What was not seen is a fair coin, whatever the learner does with the rest: nearest
+neighbours, kernels and trained networks err at half of the unseen images. So for every learner there is a function on
+which it is no better, and a theory of generalization must say what it knows of the function. On labels that do depend
+on the image the same learners err less. On a line with few changes of sign, and on a circle whose labels have a smooth
+probability, the nearest neighbour's error is known exactly.
 """
 
 from typing import Annotated, NamedTuple
@@ -73,7 +74,7 @@ class NoFreeLunch(kit.Claim[Setting]):
     heads: kit.Fraction = kit.param(0.5, "probability of the label +1")
 
     kind = "theorem"
-    says = {"errs, on average, at ½(1 − 1/N)^m of N images after m samples": ("nearest", "kernel")}
+    says = {"an error of ½(1 − 1/N)^m": ("nearest", "kernel")}
     tiny = {
         "cells": 32,
         "samples": (8, 32),

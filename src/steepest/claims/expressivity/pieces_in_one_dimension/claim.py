@@ -1,7 +1,8 @@
-"""On the line a random ReLU neuron has one breakpoint on average, times 1 − 2^−n for each layer of n neurons below.
+"""On the line, every neuron of a wide random ReLU network has one breakpoint on average.
 
-Near a point a neuron is an affine function, and its law is the same at every point, as flipping signs shows: it
-vanishes somewhere on the line, once. Within a segment it counts as an angle over π, by a Markov chain of three numbers
+At any width this number is multiplied by 1 − 2^−n for each layer of n neurons below. Near a point a neuron is an
+affine function, and its law is the same at every point, as flipping signs shows: it vanishes somewhere on the line,
+once. Within a segment a neuron's mean number of breakpoints is an angle over π, by a Markov chain of three numbers
 from layer to layer; at infinite width the chain is that of random affine functions.
 """
 
@@ -94,8 +95,8 @@ class PiecesInOneDimension(kit.Claim[Setting]):
 
     kind = "theorem"
     says = {
-        "one breakpoint on average": "line",
-        "times 1 − 2^−n for each layer of n neurons below": ("narrow_line", "cauchy_line"),
+        "has one breakpoint on average": "line",
+        "multiplied by 1 − 2^−n for each layer of n neurons below": ("narrow_line", "cauchy_line"),
     }
     tiny = {"networks": 40, "narrow_networks": 60, "pairs": 12, "width": 8, "depth": 2}
     full = {"networks": 2000, "narrow_networks": 10_000, "pairs": 2000}

@@ -1,10 +1,12 @@
-"""A circuit of T gates is a ReLU network of at most T units; T separate gates take all T, parity of d bits just log₂ d.
+"""A Boolean circuit of T gates can be written as a ReLU network of at most T units.
 
-On bits xy = σ(x + y − 1), and every gate of x and y is a + bx + cy + d·xy: one unit, if units may read all before them.
-What can be read out of U units are combinations of U functions and affine ones, and products of separate bits are
-orthogonal to all others: with U of T units the mean square error is (T − U)/16 or more. The parity of a sum is kept if
-the sum is folded in the middle, which halves it: log₂ d folds. Half of the bits can be fixed so that a unit does not
-switch; so every unit less halves the bits whose parity can be told, and fewer than log₂ d do not do for d = 2^k.
+T ANDs of separate pairs of bits take all T units. The parity of d bits takes only log₂ d units, for d a power of two.
+On bits xy = σ(x + y − 1), and every gate of x and y is a + bx + cy + d·xy: one unit, if units may read all before
+them. What can be read out of U units are combinations of U functions and affine ones, and products of separate bits
+are orthogonal to all others: with U of T units the mean square error is (T − U)/16 or more. The parity of a sum is
+kept if the sum is folded in the middle, which halves it: log₂ d folds. Half of the bits can be fixed so that a unit
+does not switch; so every unit less halves the bits whose parity can be told, and fewer than log₂ d do not do for
+d = 2^k.
 """
 
 from typing import Annotated
@@ -58,9 +60,9 @@ class ProgramsAreNetworks(kit.Claim[None]):
 
     kind = "theorem"
     says = {
-        "is a ReLU network of at most T units": ("exact", "gates"),
-        "T separate gates take all T": ("too_few", "best"),
-        "parity of d bits just log₂ d": ("folds", "halved"),
+        "can be written as a ReLU network of at most T units": ("exact", "gates"),
+        "T ANDs of separate pairs of bits take all T units": ("too_few", "best"),
+        "The parity of d bits takes only log₂ d units": ("folds", "halved"),
     }
     tiny = {
         "bits": (4,),

@@ -1,8 +1,9 @@
-"""On [0, 1] L layers of two ReLUs make 2^L pieces; n ReLUs in one layer leave 1 − n/2^(L−1) of the variance, or more.
+"""A ReLU network with L layers of two neurons can have 2^L linear pieces on [0, 1].
 
-The tent g(x) = 2σ(x) − 4σ(x − ½) applied L times is a sawtooth of 2^(L−1) teeth. A function with n breakpoints has
-none on all but n teeth, where no straight line is better than a constant. One hidden layer makes the sawtooth exactly
-from 2^L neurons on, where L layers need 2L.
+One layer of n ReLUs leaves at least 1 − n/2^(L−1) of the variance of this network's output unexplained. The tent
+g(x) = 2σ(x) − 4σ(x − ½) applied L times is a sawtooth of 2^(L−1) teeth. A function with n breakpoints has none on all
+but n teeth, where no straight line is better than a constant. One hidden layer makes the sawtooth exactly from 2^L
+neurons on, where L layers need 2L.
 """
 
 from typing import Annotated
@@ -64,8 +65,8 @@ class Sawtooth(kit.Claim[None]):
 
     kind = "theorem"
     says = {
-        "L layers of two ReLUs make 2^L pieces": "pieces",
-        "n ReLUs in one layer leave 1 − n/2^(L−1) of the variance, or more": "share",
+        "L layers of two neurons can have 2^L linear pieces": "pieces",
+        "One layer of n ReLUs leaves at least 1 − n/2^(L−1) of the variance": "share",
     }
     tiny = {
         "depths": (1, 2, 3),

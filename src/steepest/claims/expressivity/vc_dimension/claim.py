@@ -1,12 +1,12 @@
-"""sin ωx has one parameter and shatters ½, ¼, …, 2⁻ⁿ; a deep ReLU network shatters more points than it has weights.
+"""A deep ReLU network can shatter more points than it has weights.
 
-Parameters do not count what a class can do. Halfspaces of d dimensions, with d + 1 parameters, have the VC dimension
-d + 1. The sine with one parameter has an infinite one, though not on equally spaced points. A ReLU network of depth L
-that takes one bit after the other off a number reads more labels than its p weights: about a seventh of pL of them.
-On a moment curve h threshold units in a layer, with a threshold on top, make just the dichotomies that halfspaces of
-hd dimensions make. What descent finds is another matter: Adam fits about as many random labels as a network of one
-hidden layer has weights, between half and twice as many, and p weights on frozen features separate those of 2p points
-half of the time.
+The sine sin ωx has one parameter, ω, and shatters the points ½, ¼, …, 2⁻ⁿ. So parameters do not count what a class can
+do. Halfspaces of d dimensions, with d + 1 parameters, have the VC dimension d + 1. The sine with one parameter has an
+infinite one, though not on equally spaced points. A ReLU network of depth L that takes one bit after the other off a
+number reads more labels than its p weights: about a seventh of pL of them. On a moment curve h threshold units in a
+layer, with a threshold on top, make just the dichotomies that halfspaces of hd dimensions make. What descent finds is
+another matter: Adam fits about as many random labels as a network of one hidden layer has weights, between half and
+twice as many, and p weights on frozen features separate those of 2p points half of the time.
 """
 
 from typing import Annotated, NamedTuple
@@ -116,8 +116,8 @@ class VcDimension(kit.Claim[Setting]):
 
     kind = "theorem"
     says = {
-        "shatters ½, ¼, …, 2⁻ⁿ": ("sine", "sine_patterns"),
-        "a deep ReLU network shatters more points than it has weights": ("network", "surplus"),
+        "shatters the points ½, ¼, …, 2⁻ⁿ": ("sine", "sine_patterns"),
+        "A deep ReLU network can shatter more points than it has weights": ("network", "surplus"),
     }
     tiny = {
         "sine_points": 4,

@@ -1,8 +1,10 @@
-"""Summing messages tells graphs apart exactly as colour refinement does, round by round; means and maxima tell fewer.
+"""Graph networks with sum aggregation distinguish graphs exactly as colour refinement does.
 
-Colour refinement gives every node a new colour from its own and those of its neighbours, as a multiset. Networks whose
-nodes add up what their neighbours send see exactly as much: at k layers, for almost all weights, as k rounds. Those
-that average see refinement by proportions, and wide ones that take the largest see refinement by sets.
+They do so round by round: k layers see exactly what k rounds see. Networks that average messages or take maxima tell
+fewer graphs apart. Colour refinement, the test of Weisfeiler and Lehman, gives every node a new colour from its own
+and those of its neighbours, as a multiset. Networks whose nodes add up what their neighbours send see exactly as much:
+at k layers, for almost all weights, as k rounds. Those that average see refinement by proportions, and wide ones that
+take the largest see refinement by sets.
 """
 
 from collections.abc import Callable
@@ -84,9 +86,13 @@ class WeisfeilerLehman(kit.Claim[Setting]):
 
     kind = "theorem"
     says = {
-        "Summing messages tells graphs apart exactly as colour refinement does": "sum_pairs",
-        "round by round": "classes",
-        "means and maxima tell fewer": ("mean_pairs", "max_pairs", "order"),
+        "distinguish graphs exactly as colour refinement does": "sum_pairs",
+        "They do so round by round": "classes",
+        "Networks that average messages or take maxima tell fewer graphs apart": (
+            "mean_pairs",
+            "max_pairs",
+            "order",
+        ),
     }
     tiny = {"depth": 2, "networks": 3, "coloured_nodes": 4, "largest": 3}
     full = {"nodes": 7, "networks": 10}
