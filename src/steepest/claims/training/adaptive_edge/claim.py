@@ -1,7 +1,9 @@
-"""Momentum, Nesterov and Adam stop sharpening at (2+2β)/η, (2+2β)/((1+2β)η), and (2+2β₁)/((1−β₁)η) as Adam sees it.
+"""Sharpness settles near (2+2β)/η under momentum, and (2+2β)/((1+2β)η) under Nesterov's rule.
 
-Each rule is stable on a parabola up to a curvature of its own. Training on full batches goes there, as plain descent
-goes to 2/η, and stays near it. Adam's curvature is that of D^(−½)HD^(−½), with D the root of its averaged squares.
+Sharpness is the largest eigenvalue of the Hessian H in training on full batches, at step size η. Under Adam it settles
+near (2+2β₁)/((1−β₁)η), if curvature is read as Adam sees it: from D^(−½)HD^(−½), with D the root of Adam's averaged
+squares. Each rule is stable on a parabola up to such a curvature of its own. Training goes there, as plain descent goes
+to 2/η, and stays near it.
 """
 
 import jax
@@ -49,7 +51,10 @@ class AdaptiveEdge(kit.Claim[None]):
     seeds: kit.Seeds = kit.param(8, "trainings of each kind")
 
     kind = "empirical law"
-    says = {"(2+2β)/η, (2+2β)/((1+2β)η)": "momentum", "(2+2β₁)/((1−β₁)η) as Adam sees it": "adam"}
+    says = {
+        "(2+2β)/η under momentum, and (2+2β)/((1+2β)η) under Nesterov's rule": "momentum",
+        "near (2+2β₁)/((1−β₁)η), if curvature is read as Adam sees it": "adam",
+    }
     tiny = {"betas": (0.5, 0.8), "adam_betas": (0.0, 0.5), "steps": 40, "seeds": 3}
     full = {"steps": 20_000, "seeds": 20}
     out_of_scope = {"edge": 200.0, "steps": 40, "seeds": 3}

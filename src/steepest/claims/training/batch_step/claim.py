@@ -1,8 +1,9 @@
-"""Each step of SGD with batches of b of n examples multiplies its mean square by the radius of a known matrix.
+"""Near an interpolating minimum, an SGD step multiplies the mean square error by a spectral radius.
 
-So it is near a minimum that fits all examples; p = (n − b)/(b(n − 1)) is the part of that matrix that is noise. Where
-the radius exceeds one SGD leaves the minimum in the mean square: with single examples at about a third of 2/λ₁, the
-limit of full gradients.
+The minimum fits all n examples, and the error is the distance of the weights from it, with the second moment that SGD
+brings about. The radius is that of a known matrix, which acts on second moments. Batches hold b of the n examples, and
+p = (n − b)/(b(n − 1)) is the part of the matrix that is noise. Where the radius exceeds one SGD leaves the minimum in
+the mean square: with single examples at about a third of 2/λ₁, the limit of full gradients.
 """
 
 from typing import NamedTuple
@@ -40,7 +41,7 @@ class BatchStep(kit.Claim[Setting]):
     seeds: kit.Seeds = kit.param(24, "groups of runs")
 
     kind = "theorem"
-    says = {"multiplies its mean square by the radius of a known matrix": "growth"}
+    says = {"multiplies the mean square error by a spectral radius": "growth"}
     tiny = {
         "n": 5,
         "dimension": 2,

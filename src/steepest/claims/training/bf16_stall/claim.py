@@ -1,8 +1,9 @@
-"""In bfloat16, rounded to nearest, a weight stops where its step is under half a spacing: small steps leave more risk.
+"""Rounded to nearest in bfloat16, a weight stops once its update is below half the float spacing.
 
-A weight w in [2^e, 2^(e+1)) has the spacing u = 2^(e−7). On ½h(w − w*)² it stops at a distance of at most u/2ηh, so
-that a smaller step ends at a larger risk. Rounded at random its mean moves on, and hu²/12 is left at every step size;
-noise in the gradient of more than a spacing a step lets it move on as well.
+Smaller step sizes therefore leave more risk. A weight w in [2^e, 2^(e+1)) has the spacing u = 2^(e−7). On ½h(w − w*)²
+it stops at a distance of at most u/2ηh, so that a smaller step η ends at a larger risk. Rounded at random its mean
+moves on, and a risk of hu²/12 is left at every step size. Noise in the gradient of more than a spacing a step lets the
+weight move on as well.
 """
 
 from typing import NamedTuple
@@ -51,8 +52,8 @@ class Bf16Stall(kit.Claim[Setting]):
 
     kind = "theorem"
     says = {
-        "stops where its step is under half a spacing": "furthest",
-        "small steps leave more risk": "left",
+        "a weight stops once its update is below half the float spacing": "furthest",
+        "Smaller step sizes therefore leave more risk": "left",
     }
     tiny = {"etas": (0.1, 0.3), "exponents": (0.0, 2.0), "weights": 40, "steps": 150, "seeds": 3}
     full = {"weights": 20_000, "steps": 5000}

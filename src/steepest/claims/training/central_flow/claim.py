@@ -1,7 +1,9 @@
-"""At the edge of stability smoothed weights follow dw/dt = −∇L − ½σ²∇λ, σ² = −2⟨∇λ, ∇L⟩/‖∇λ‖², and risk is σ²/η higher.
+"""At the edge of stability, smoothed weights follow dw/dt = −∇L − ½σ²∇λ, and not gradient flow.
 
-σ² is the mean square by which weights go to and fro. It is just what keeps the curvature λ at 2/η, so that descent with
-large steps is calculated without its steps: where it goes, how widely it swings, and what that costs.
+Here L is the risk, λ its largest curvature, and σ² the mean square by which weights go to and fro around their smoothed
+path: σ² = −2⟨∇λ, ∇L⟩/‖∇λ‖². The mean risk is σ²/η higher than at the smoothed weights. This σ² is exactly what keeps λ
+at 2/η, so that descent with large steps is calculated without its steps: where it goes, how widely it swings, and what
+that costs. A single direction is at the edge here, and swings are steady.
 """
 
 from itertools import pairwise
@@ -57,9 +59,9 @@ class CentralFlow(kit.Claim[Setting]):
 
     kind = "empirical law"
     says = {
-        "follow dw/dt = −∇L − ½σ²∇λ": "departed",
+        "smoothed weights follow dw/dt = −∇L − ½σ²∇λ": "departed",
         "σ² = −2⟨∇λ, ∇L⟩/‖∇λ‖²": "variance",
-        "risk is σ²/η higher": "risk",
+        "The mean risk is σ²/η higher than at the smoothed weights": "risk",
     }
     tiny = {"before": 800, "stretch": 40, "stretches": 2, "seeds": 3}
     full = {"seeds": 24, "stretches": 8}

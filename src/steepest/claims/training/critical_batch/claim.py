@@ -1,8 +1,9 @@
-"""By small shares of the best steps (S/S_min − 1)(E/E_min − 1) = 1, and E_min/S_min is the mean noise scale.
+"""With small shares of the best step size, SGD's critical batch is the mean noise scale of training.
 
-S is the number of steps that SGD needs to a given risk, and E = bS that of examples, as the batch b varies. The mean
-of the noise scale tr HΣ/gᵀHg is over a training without noise. With whole best steps the critical batch E_min/S_min is
-another one, a sixth of it to one and a half times as large here.
+S is the number of steps that SGD needs to a given risk, and E = bS the number of examples. As the batch b varies they
+obey (S/S_min − 1)(E/E_min − 1) = 1, and E_min/S_min is the critical batch. The mean of the noise scale tr HΣ/gᵀHg is
+over a training without noise. With whole best steps the critical batch is another one, a sixth of this mean to one and
+a half times as large here.
 """
 
 from typing import NamedTuple
@@ -58,7 +59,7 @@ class CriticalBatch(kit.Claim[Setting]):
     kind = "limit"
     says = {
         "(S/S_min − 1)(E/E_min − 1) = 1": "steps",
-        "E_min/S_min is the mean noise scale": "critical",
+        "SGD's critical batch is the mean noise scale of training": "critical",
     }
     tiny = {
         "batches": (32, 512),

@@ -1,8 +1,9 @@
-"""Leave-one-out predicts the risk of kernel regression with and without a ridge; GCV predicts ⟨e²/v²⟩/⟨1/v⟩².
+"""Leave-one-out error predicts the risk of kernel regression, with a ridge and without one.
 
-e is the error on a new example, and v the variance that the kernel leaves there, the inputs of training being known.
-GCV, generalized cross-validation, is thus right where v is the same at all examples: with a ridge, or on Gaussian
-inputs. On digits without a ridge it is about a third too low.
+GCV, generalized cross-validation, predicts ⟨e²/v²⟩/⟨1/v⟩² instead. There e is the error on a new example, v the
+variance that the kernel leaves there, the inputs of training being known, and ⟨·⟩ is a mean over new examples. So GCV
+is right where v is the same at all examples: with a ridge, or on Gaussian inputs. On digits without a ridge it is about
+a third too low.
 """
 
 from typing import NamedTuple
@@ -76,8 +77,8 @@ class CrossValidation(kit.Claim[Setting]):
 
     kind = "theorem"
     says = {
-        "Leave-one-out predicts the risk of kernel regression": "risk",
-        "GCV predicts ⟨e²/v²⟩/⟨1/v⟩²": "weighed",
+        "Leave-one-out error predicts the risk of kernel regression": "risk",
+        "predicts ⟨e²/v²⟩/⟨1/v⟩² instead": "weighed",
     }
     tiny = {"sizes": (25, 50), "ridges": (1e-6, 0.1), "images": 150, "seeds": 3}
     full = {"images": 1797, "seeds": 48}

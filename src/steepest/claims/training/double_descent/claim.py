@@ -1,8 +1,8 @@
-"""The risk of least squares has a peak where there are as many features as examples; with the best ridge it has none.
+"""Least-squares risk peaks where features are as many as examples, and the best ridge has no peak.
 
-Of D Gaussian features the fit sees p. The others act as noise, of the variance s² with that of the labels. Below n
-examples the risk is s²(1 + p/(n − p − 1)), and above n, where the fit has the least norm of all that interpolate,
-it is ‖β_p‖²(1 − n/p) + s²(1 + n/(p − n − 1)), β_p being the weights of the p features.
+Of D Gaussian features the fit sees p. The others act as noise, and s² is the variance of this noise together with the
+noise of the labels. Below n examples the risk is s²(1 + p/(n − p − 1)), and above n, where the fit has the least norm
+of all that interpolate, it is ‖β_p‖²(1 − n/p) + s²(1 + n/(p − n − 1)), β_p being the weights of the p features.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,8 +39,8 @@ class DoubleDescent(kit.Claim[kit.Values]):
 
     kind = "theorem"
     says = {
-        "has a peak where there are as many features as examples": "risk",
-        "with the best ridge it has none": "ridge",
+        "peaks where features are as many as examples": "risk",
+        "the best ridge has no peak": "ridge",
     }
     tiny = {"examples": (12,), "features": (2, 6, 18, 24), "runs": 20, "seeds": 3}
     full = {"runs": 5000}

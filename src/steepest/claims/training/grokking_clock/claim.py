@@ -1,7 +1,8 @@
-"""A diagonal network of scale α with weight decay λ generalizes at the time (log α + c)/λ, and c comes from a program.
+"""A diagonal network with initial scale α and weight decay λ generalizes at time (log α + c)/λ.
 
-Long before it fits the data, and stays at the interpolant of least ℓ2 norm. At time t it is the interpolant that a
-start of size α e^(−λt) would have chosen, which becomes sparse when that size is small.
+This is the limit of small λ, in sparse regression without noise, and c comes from a convex program. Long before, the
+network fits the data and stays at the interpolant of least ℓ2 norm. At time t it is the interpolant that a start of
+size α e^(−λt) would have chosen, which becomes sparse when that size is small.
 """
 
 from typing import NamedTuple
@@ -55,8 +56,8 @@ class GrokkingClock(kit.Claim[Setting]):
 
     kind = "limit"
     says = {
-        "generalizes at the time (log α + c)/λ": "time",
-        "c comes from a program": ("time", "error"),
+        "generalizes at time (log α + c)/λ": "time",
+        "c comes from a convex program": ("time", "error"),
     }
     tiny = {"alphas": (3.0, 10.0, 30.0), "n": 6, "dimension": 8, "nonzero": 1, "seeds": 3}
     full = {"seeds": 40, "decays": (0.0003, 0.001, 0.004)}

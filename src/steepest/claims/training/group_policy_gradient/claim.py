@@ -1,10 +1,11 @@
-"""Dividing by the group's deviation speeds hard questions up, and the more so the more answers a group has.
+"""In GRPO, dividing by the group's standard deviation speeds up the learning of hard questions.
 
-p₀ is the chance of the right answer at first, G the number of answers that are sampled in a step. The time to one half
-is an integral of the drift: p(1 − p)(1 − 1/G) where the advantage is the reward less the group's mean, and
-E √(q(1 − q)), q the share of right answers in the group, where that is divided by the group's deviation, as in GRPO.
-As p₀ falls the first time tends to ∝ 1/p₀, and the second to ∝ p₀^(−½) as long as p₀ ≫ 1/G. Below 1/G most groups
-agree and teach nothing, so that the time tends to ∝ 1/p₀ again.
+The speed-up is larger the more answers a group has. p₀ is the chance of the right answer at first, and G the number of
+answers that are sampled in a step. The time to one half is an integral of the drift. That is p(1 − p)(1 − 1/G) where
+the advantage is the reward less the group's mean, and E √(q(1 − q)), q the share of right answers in the group, where
+this advantage is divided by the group's deviation, as in GRPO. As p₀ falls the first time tends to ∝ 1/p₀, and the
+second to ∝ p₀^(−½) as long as p₀ ≫ 1/G. Below 1/G most groups agree and teach nothing, so that the time tends to ∝ 1/p₀
+again.
 """
 
 from typing import Any
@@ -41,8 +42,8 @@ class GroupPolicyGradient(kit.Claim[None]):
 
     kind = "theorem"
     says = {
-        "speeds hard questions up": ("time", "slope"),
-        "the more so the more answers a group has": "slope",
+        "speeds up the learning of hard questions": ("time", "slope"),
+        "The speed-up is larger the more answers a group has": "slope",
     }
     tiny = {"groups": (4, 8), "starts": (0.3, 0.2), "lr": 0.2, "questions": 6, "seeds": 3}
     full = {"questions": 1000, "lr": 0.02}

@@ -1,8 +1,9 @@
-"""Trained on random regressions, a layer of linear attention answers by one step of descent, with Γ⁻¹ for its step.
+"""Linear attention trained on random regressions answers by one preconditioned gradient step.
 
-Γ = (1 + 1/N)Λ + (tr Λ/N) I for prompts of N examples with covariance Λ. It allows for the noise of a sample of N: in
-short prompts the layer steps less far than Newton's method would, above all along directions of small variance. Its
-risk, half the mean square of what it leaves, is ½(tr Λ − tr ΛΓ⁻¹Λ).
+Training starts from small weights, and the preconditioner is Γ⁻¹, with Γ = (1 + 1/N)Λ + (tr Λ/N) I for prompts of N
+Gaussian examples with covariance Λ. Γ allows for the noise of a sample of N: in short prompts the layer steps less far
+than Newton's method would, above all along directions of small variance. Its risk, half the mean square of what it
+leaves, is ½(tr Λ − tr ΛΓ⁻¹Λ).
 """
 
 import numpy as np
@@ -43,7 +44,7 @@ class InContextRegression(kit.Claim[None]):
     seeds: kit.Seeds = kit.param(8, "trainings")
 
     kind = "theorem"
-    says = {"answers by one step of descent, with Γ⁻¹ for its step": ("weights", "risk")}
+    says = {"answers by one preconditioned gradient step": ("weights", "risk")}
     tiny = {"lengths": (4, 8), "steps": 60, "examples": 80, "prompts": 200, "seeds": 3}
     full = {"steps": 6000, "examples": 4000, "prompts": 100_000}
     out_of_scope = {"scale": 2.0, "steps": 20, "seeds": 3}

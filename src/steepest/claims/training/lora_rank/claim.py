@@ -1,8 +1,10 @@
-"""An adapter of rank r changes outputs in its first step by γ²η√(r(r+1)a + rb) under SGD, by γη√(rc + r(r−1)e) in Adam.
+"""With 1/√r scaling, a LoRA adapter's first SGD step changes outputs more the lower its rank r is.
 
-γ multiplies the adapter, which starts from Gaussian weights behind and zeros in front; a, b, c and e are known from the
-inputs and errors of the batch. Above r* = b/a, an effective rank of the inputs, the change is the same at each rank
-with γ ∝ 1/√r under SGD, and with γ ∝ 1/r under Adam; below r* it falls with r.
+In root mean square an adapter of rank r changes outputs in its first step by γ²η√(r(r+1)a + rb) under SGD, and by
+γη√(rc + r(r−1)e) under Adam. γ multiplies the adapter, which starts from Gaussian weights behind and zeros in front, η
+is the step size, and a, b, c and e are known from the inputs and errors of the batch. Above r* = b/a, an effective rank
+of the inputs, the change is nearly the same at each rank with γ ∝ 1/√r under SGD, and, above an r* of its own, with γ ∝
+1/r under Adam. Below r* it falls with r.
 """
 
 from functools import partial
@@ -48,7 +50,10 @@ class LoraRank(kit.Claim[Setting]):
     seeds: kit.Seeds = kit.param(8, "groups of draws")
 
     kind = "theorem"
-    says = {"γ²η√(r(r+1)a + rb) under SGD": "sgd", "γη√(rc + r(r−1)e) in Adam": "adam"}
+    says = {
+        "a LoRA adapter's first SGD step changes outputs more the lower its rank r is": "sgd",
+        "by γη√(rc + r(r−1)e) under Adam": "adam",
+    }
     tiny = {"ranks": (1, 2, 4), "inputs": 10, "outputs": 4, "examples": 6, "draws": 20, "seeds": 3}
     full = {"draws": 4000}
     out_of_scope = {"ranks": (1, 100), "inputs": 48}

@@ -1,7 +1,8 @@
-"""Under decay quadratic networks add mod p with margin γ = √(2/27)/(√p (p−1)), one frequency a neuron, all alike.
+"""With weight decay, quadratic networks add mod p at maximum margin, with one frequency per neuron.
 
-Decay λΣ‖θ‖³ of their neurons θ sets their size, log((p−1)(γ/λ−1))/γ, and nothing else. It need not be slight: by the
-derivation the best networks differ in size alone up to λ = γ(p−1)/p, from which on no network is better than none.
+The margin is γ = √(2/27)/(√p (p−1)), and all frequencies have equal shares of the size. Weight decay λΣ‖θ‖³ of the
+neurons θ sets their size, log((p−1)(γ/λ−1))/γ, and nothing else. It need not be slight: by the derivation the best
+networks differ in size alone up to λ = γ(p−1)/p, from which on no network is better than none.
 """
 
 import numpy as np
@@ -34,10 +35,10 @@ class ModularMargin(kit.Claim[None]):
 
     kind = "theorem"
     says = {
-        "add mod p with margin γ = √(2/27)/(√p (p−1))": "margin",
-        "one frequency a neuron": "own",
-        "all alike": "weight",
-        "Under decay": "size",
+        "quadratic networks add mod p at maximum margin": "margin",
+        "one frequency per neuron": "own",
+        "all frequencies have equal shares": "weight",
+        "sets their size, log((p−1)(γ/λ−1))/γ": "size",
     }
     tiny = {"primes": (5, 7), "decays": (1e-3, 3e-3), "steps": 600, "seeds": 3}
     full = {"primes": (5, 7, 11, 17), "decays": (3e-4, 1e-3), "steps": 3000}

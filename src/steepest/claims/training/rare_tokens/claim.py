@@ -1,7 +1,8 @@
-"""Descent learns a word in a time inverse to its frequency π, and Adam in one that grows like √(1 + (1 − π)/(bπ)).
+"""SGD learns a word in a time inversely proportional to the word's frequency, and Adam does not.
 
-b is the number of words in a batch. So Adam learns all words at the same time where every batch holds them, and rare
-words in a time like 1/√π where most batches do not. A word is learned when its successor has half of the probability.
+Under Adam the time grows like √(1 + (1 − π)/(bπ)), with π the frequency of the word and b the number of words in a
+batch. So Adam learns all words at the same time where every batch holds them, and rare words in a time like 1/√π where
+most batches do not. A word is learned when its successor has half of the probability.
 """
 
 from typing import NamedTuple
@@ -55,8 +56,8 @@ class RareTokens(kit.Claim[Setting]):
 
     kind = "limit"
     says = {
-        "Descent learns a word in a time inverse to its frequency": "descent",
-        "Adam in one that grows like √(1 + (1 − π)/(bπ))": "adam",
+        "SGD learns a word in a time inversely proportional to the word's frequency": "descent",
+        "Under Adam the time grows like √(1 + (1 − π)/(bπ))": "adam",
     }
     tiny = {
         "vocabulary": 6,

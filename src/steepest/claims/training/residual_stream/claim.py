@@ -1,8 +1,9 @@
-"""A Pre-LN stream has variance 1 + l/2 after l blocks; block l's gradient falls as (1 + l/2)^(−½) at any depth.
+"""At initialization, a Pre-LN residual stream's variance grows linearly, as 1 + l/2 after l blocks.
 
-At the start of training, with ReLU and matrices of variance 1/d. Each block adds ½ to the variance of the stream, and
-the gradient that reaches a block grows on its way by the factors that the stream has grown by. So no block's gradient
-depends on how many blocks stand behind it. Under Post-LN the last block's gradient is √(d/3) at every depth.
+The gradient of block l falls as (1 + l/2)^(−½), whatever the number of blocks. Both are for ReLU, matrices of variance
+1/d, and a width d far above the depth. Each block adds ½ to the variance of the stream, and the gradient that reaches a
+block grows on its way by the factors that the stream has grown by. So no block's gradient depends on how many blocks
+stand behind it. Under Post-LN the last block's gradient is √(d/3) at every depth.
 """
 
 from typing import Any
@@ -35,8 +36,11 @@ class ResidualStream(kit.Claim[None]):
 
     kind = "limit"
     says = {
-        "variance 1 + l/2 after l blocks": "stream",
-        "block l's gradient falls as (1 + l/2)^(−½) at any depth": ("gradient", "last"),
+        "variance grows linearly, as 1 + l/2 after l blocks": "stream",
+        "The gradient of block l falls as (1 + l/2)^(−½), whatever the number of blocks": (
+            "gradient",
+            "last",
+        ),
     }
     tiny = {"width": 40, "depths": (8, 10), "networks": 2, "seeds": 3}
     full = {"width": 512, "depths": (8, 16, 64), "seeds": 40}

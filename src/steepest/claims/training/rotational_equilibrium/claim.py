@@ -1,8 +1,9 @@
-"""A scale-invariant weight with decay turns by √(2ηλ) a step, √(2ηλ/(1+β)) with momentum, √(2ηλ(1−β₁)/(1+β₁)) in AdamW.
+"""With weight decay λ, SGD comes to turn scale-invariant weights by the angle √(2ηλ) in each step.
 
-A weight is scale-invariant if its length does not matter, as in front of a normalization. Its gradients then lengthen
-it and decay shortens it, until both balance: from then on its direction turns by an angle that knows only the step size
-η, the decay λ and the momentum, whatever the size of its gradients.
+The angle is √(2ηλ/(1+β)) with momentum, and √(2ηλ(1−β₁)/(1+β₁)) in AdamW. A weight is scale-invariant if its length
+does not matter, as in front of a normalization. Its gradients then lengthen it and decay shortens it, until both
+balance: from then on its direction turns by an angle that knows only the step size η, the decay λ and the momentum,
+whatever the size of its gradients.
 """
 
 import jax
@@ -49,7 +50,7 @@ class RotationalEquilibrium(kit.Claim[None]):
 
     kind = "limit"
     says = {
-        "√(2ηλ) a step": (
+        "by the angle √(2ηλ) in each step": (
             kit.literal("angle", power={"decay": 0.5}, at={"optimizer": "sgd"}),
             kit.literal("digits", power={"decay": 0.5}, at={"optimizer": "sgd"}),
         ),

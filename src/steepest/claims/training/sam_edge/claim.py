@@ -1,7 +1,8 @@
-"""Sharpness-aware steps come to ηλ(1 + ρλ/‖∇L‖) = 2 at any λ < 2/η that hardly moves in a step, and push λ down.
+"""Sharpness-aware minimization settles at ηλ(1 + ρλ/‖∇L‖) = 2 and pushes the curvature λ down.
 
-The force is 2ρ²∇λ/(2 − ηλ)². So that edge is no curvature at which sharpening stops: gradients come to the size that
-it asks for, ηρλ²/(2 − ηλ), and the curvature goes on to fall. Where it falls fast, gradients lag behind.
+It does so at any λ < 2/η that hardly moves in a step. So that edge is no curvature at which sharpening stops: gradients
+come to the size that the edge asks for, ηρλ²/(2 − ηλ), and the curvature goes on to fall. The force that pushes it is
+2ρ²∇λ/(2 − ηλ)². Where the curvature falls fast, gradients lag behind.
 """
 
 from typing import NamedTuple
@@ -67,9 +68,9 @@ class SamEdge(kit.Claim[None]):
 
     kind = "empirical law"
     says = {
-        "come to ηλ(1 + ρλ/‖∇L‖) = 2": kit.literal("edge", "turn", value=2),
+        "settles at ηλ(1 + ρλ/‖∇L‖) = 2": kit.literal("edge", "turn", value=2),
         "at any λ < 2/η that hardly moves in a step": ("parabola", "gradient"),
-        "push λ down": "fall",
+        "pushes the curvature λ down": "fall",
     }
     tiny = {"lrs": (0.1, 0.2), "steps": 600, "seeds": 3, "curvatures": (3.6, 3.0)}
     full = {"steps": 12_000, "seeds": 10}

@@ -1,7 +1,8 @@
-"""For batches κ times larger small steps of SGD may be κ times larger at the same stationary risk, those of Adam √κ.
+"""A batch κ times larger allows small steps to be κ times larger in SGD, and √κ times in Adam.
 
-The exponents are 1 and ½ while steps are small and batches are noise. Beyond that both move by a known amount: SGD
-bears less, as its steps come near to 2/h, and Adam more, as batches begin to agree.
+With steps scaled in this way the stationary risk stays the same. The exponents are 1 and ½ while steps are small and
+batches are noise. Beyond that both move by a known amount: SGD bears less, as its steps come near to 2/h, and Adam
+more, as batches begin to agree.
 """
 
 from collections.abc import Callable
@@ -61,8 +62,8 @@ class ScalingRules(kit.Claim[Setting]):
 
     kind = "limit"
     says = {
-        "small steps of SGD may be κ times larger at the same stationary risk": ("keeping", "risk"),
-        "those of Adam √κ": ("keeping", "risk"),
+        "allows small steps to be κ times larger in SGD": ("keeping", "risk"),
+        "√κ times in Adam": ("keeping", "risk"),
     }
     tiny = {
         "dimension": 2,

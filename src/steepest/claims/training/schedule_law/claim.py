@@ -1,6 +1,6 @@
-"""The risk of one-pass SGD follows from its whole schedule by one recursion, and not from the sum of its steps.
+"""A recursion over step sizes predicts the risk of one-pass SGD, and the sum of step sizes does not.
 
-On least squares with Gaussian inputs a recursion with one number for each direction gives the mean risk after any
+On least squares with Gaussian inputs the recursion, with one number for each direction, gives the mean risk after any
 schedule exactly. Schedules with the same sum of step sizes (cosine, linear, and half of the step throughout) end at
 other risks, and so do those that end at the same step.
 """
@@ -55,8 +55,8 @@ class ScheduleLaw(kit.Claim[Setting]):
 
     kind = "theorem"
     says = {
-        "follows from its whole schedule by one recursion": "risk",
-        "not from the sum of its steps": "risk",
+        "A recursion over step sizes predicts the risk of one-pass SGD": "risk",
+        "the sum of step sizes does not": "risk",
     }
     tiny = {"dimension": 6, "steps": 20, "runs": 20, "seeds": 3}
     full = {"runs": 20_000, "dimension": 100}

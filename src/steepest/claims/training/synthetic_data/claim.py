@@ -1,7 +1,8 @@
-"""A linear model refitted to its own labels errs n times as much after n rounds; with all data kept, less than twice.
+"""A linear model that is refitted to its own labels has n times the error of one fit after n rounds.
 
-One fit with d weights and T examples errs by σ²d/(T − d − 1). Where all labels are kept as they were, round k adds only
-(T − d − 1)/(k(kT − d − 1)) of that. With a share α of fresh true labels in every round the error stays at
+With all data kept, the error is less than twice the error of one fit. Labels have noise of the same variance in every
+round. One fit with d weights and T examples errs by σ²d/(T − d − 1). Where all labels are kept as they were, round k
+adds only (T − d − 1)/(k(kT − d − 1)) of that. With a share α of fresh true labels in every round the error stays at
 (2α² − 2α + 1)/(2α − α²), which is least at the golden ratio, 0.618, for α and for the error.
 """
 
@@ -36,8 +37,8 @@ class SyntheticData(kit.Claim[None]):
 
     kind = "theorem"
     says = {
-        "refitted to its own labels errs n times as much after n rounds": ("replaced", "digits"),
-        "with all data kept, less than twice": "kept",
+        "has n times the error of one fit after n rounds": ("replaced", "digits"),
+        "With all data kept, the error is less than twice the error of one fit": "kept",
     }
     tiny = {
         "dimension": 3,

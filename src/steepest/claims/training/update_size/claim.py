@@ -1,8 +1,9 @@
-"""Adam's update has a root mean square of η√((s² + ρ)/(1 + s²)), ρ = (1 − β₁)/(1 + β₁), Muon's of c(m/n) η/√max(m, n).
+"""Adam's RMS update is η√((s² + ρ)/(1 + s²)) for gradients with the signal-to-noise ratio s.
 
-s is the mean of a weight's gradient over its standard deviation between batches. So at β₁ = 0.9 updates have 0.229 η
-where batches are noise, and η where they agree. c is 0.85 to 0.87 for five steps of Muon's iteration on matrices of
-noise, m × n, and one for an exactly orthogonal update.
+s is the mean of a weight's gradient over its standard deviation between batches, and ρ = (1 − β₁)/(1 + β₁). This is the
+limit β₂ → 1, for gradients that are independent from step to step. Muon's RMS update of an m × n matrix is c(m/n)
+η/√max(m, n). So at β₁ = 0.9 Adam's updates have 0.229 η where batches are noise, and η where they agree. c is 0.85 to
+0.87 for five steps of Muon's iteration on matrices of noise, and one for an exactly orthogonal update.
 """
 
 import jax
@@ -69,8 +70,8 @@ class UpdateSize(kit.Claim[Setting]):
 
     kind = "theorem"
     says = {
-        "Adam's update has a root mean square of η√((s² + ρ)/(1 + s²))": ("adam", "digits"),
-        "Muon's of c(m/n) η/√max(m, n)": "muon",
+        "Adam's RMS update is η√((s² + ρ)/(1 + s²))": ("adam", "digits"),
+        "Muon's RMS update of an m × n matrix is c(m/n) η/√max(m, n)": "muon",
     }
     tiny = {
         "beta1": (0.5, 0.7),

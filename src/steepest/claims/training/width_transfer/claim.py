@@ -1,8 +1,9 @@
-"""Adam's first step moves outputs of a network of width N by η(aN^{3/2} + bN + c√N), and by the same in µP at any N.
+"""At width N, Adam's first step moves outputs by η(aN^{3/2} + bN + c√N), and in µP by a constant.
 
-The three terms are of the hidden layer, the read-out and the inputs, and a, b and c are known from the batch. The step
-of a hidden weight has the sign of its neuron's weight in the read-out: all push the same way. So the first step of wide
-networks must fall faster than the 1/N of folklore. In narrow ones inputs hide this, and the sum grows nearly like N.
+This is the limit of wide networks, and under µP the step moves outputs by the same at any N. The three terms are of the
+hidden layer, the read-out and the inputs, and a, b and c are known from the batch. The step of a hidden weight has the
+sign of its neuron's weight in the read-out: all push the same way. So the first step of wide networks must fall faster
+than the 1/N of folklore. In narrow ones inputs hide this, and the sum grows nearly like N.
 """
 
 from typing import NamedTuple
@@ -49,7 +50,10 @@ class WidthTransfer(kit.Claim[Setting]):
     seeds: kit.Seeds = kit.param(12, "groups of networks")
 
     kind = "limit"
-    says = {"by η(aN^{3/2} + bN + c√N)": ("standard", "parts"), "by the same in µP at any N": "mup"}
+    says = {
+        "moves outputs by η(aN^{3/2} + bN + c√N)": ("standard", "parts"),
+        "in µP by a constant": "mup",
+    }
     tiny = {"widths": (16, 32), "batches": (1, 3), "neurons": 64, "seeds": 3}
     full = {"widths": (32, 128, 512, 1024), "neurons": 4096}
     out_of_scope = {"widths": (2, 4), "neurons": 64, "seeds": 3}
