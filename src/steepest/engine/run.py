@@ -5,8 +5,9 @@ import platform
 import re
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -22,6 +23,7 @@ from steepest.core.devices import check_device
 from steepest.core.errors import UserError
 from steepest.core.experiment import seeded
 from steepest.core.fields import LARGEST_SEED, field_type
+from steepest.core.hypotheses import Hypothesis
 from steepest.core.precision import arithmetic
 from steepest.core.scope import meanings as meanings_of
 from steepest.core.scope import scope_of
@@ -31,7 +33,7 @@ from steepest.engine.results import Result
 from steepest.engine.shared import Shared
 from steepest.engine.store import Question, Store
 from steepest.engine.threads import one_thread
-from steepest.kit import Claim, Judgement
+from steepest.kit import Claim, Judgement, Key
 
 Watch = Callable[[str], None]
 """Called with the name of each stage as it starts."""
@@ -185,62 +187,120 @@ def build(kind: type[Claim], preset: str, changes: Mapping[str, Any]) -> Claim:
     return kind(**{**values, **changes})
 
 
+@dataclass(frozen=True)
+class Sides:
+    """What theory and experiment gave of one setting; arrays are empty where a hypothesis fails.
+
+    Attributes:
+        hypotheses: what the theorem assumes.
+        predicted: the laws.
+        observed: what was measured.
+        rivals: wrong theories.
+    """
+
+    hypotheses: tuple[Hypothesis, ...]
+    predicted: Prediction = field(default_factory=Prediction)
+    observed: Observation = field(default_factory=Observation)
+    rivals: tuple[Rival, ...] = ()
+
+    @property
+    def in_range(self) -> bool:
+        """Whether all that the theorem assumes is so."""
+        return all(hypothesis.holds for hypothesis in self.hypotheses)
+
+
+def both_sides(
+    claim: Claim, setting: Any, key: Key, watch: Watch, shared: Shared | None = None
+) -> Sides:
+    """Predict and observe where the hypotheses hold.
+
+    Args:
+        claim: the claim with its fields.
+        setting: what theory and experiment may both see.
+        key: of the experiment.
+        watch: called with the name of each stage.
+        shared: listens to what both sides call.
+    """
+    sides = Sides(tuple(claim.hypotheses(setting)))
+    if not sides.in_range:
+        return sides
+    watch("predicting")
+    with shared.predicting() if shared else nullcontext():
+        predicted = claim.predict(setting)
+    watch("observing")
+    with shared.observing() if shared else nullcontext():
+        observed = claim.observe(setting, key)
+    watch("judging")
+    rivals = tuple(claim.wrong_theories(setting, predicted))
+    return Sides(sides.hypotheses, predicted, observed, rivals)
+
+
+def judged(claim: Claim, sides: Sides) -> Judgement:
+    """Judge both sides; nothing is judged where a hypothesis fails."""
+    if not sides.in_range:
+        return Judgement()
+    return claim.judged(sides.predicted, sides.observed, sides.rivals)
+
+
+def result_of(asked: Ready, sides: Sides, judgement: Judgement, **own: Any) -> Result:
+    """Return the result of a run.
+
+    Args:
+        asked: the claim that ran.
+        sides: what theory and experiment gave.
+        judgement: what the judge says of them.
+        **own: what else this run has to say, by attributes of :class:`Result`.
+    """
+    now = timestamp()
+    verdict, reason = judgement.conclude(sides.hypotheses, asked.claim.headline)
+    said = {
+        "claim": asked.entry.name,
+        "claim_version": asked.claim.version,
+        "verdict": verdict,
+        "reason": reason,
+        "checks": judgement.checks,
+        "hypotheses": sides.hypotheses,
+        "run_conditions": judgement.run_conditions,
+        "rivals": judgement.rivals,
+        "controls": judgement.controls,
+        "panels": judgement.panels,
+        "preset": asked.preset,
+        "seed": asked.seed,
+        "versions": versions(),
+        "observed_at": now,
+        "judged_at": now,
+        "predicted": sides.predicted,
+        "observed": sides.observed,
+        "rival_predictions": sides.rivals,
+    }
+    return Result(**{**said, **own})
+
+
 def execute(asked: Ready, watch: Watch = lambda stage: None) -> Result:
     """Run a claim whatever the store holds; the precision is the claim's, and the caller's is restored."""
     check_device()
     start = time.perf_counter()
     claim = asked.claim
-    predicted = Prediction()
-    observed = Observation()
-    rivals: Sequence[Rival] = ()
     shared = Shared(claim)
     with one_thread(), arithmetic(double=claim.precision == "float64"):
         for_setting, for_observation = seeded(asked.seed)
         watch("setting up")
-        setting = claim.setting(for_setting)
-        hypotheses = tuple(claim.hypotheses(setting))
-        in_range = all(hypothesis.holds for hypothesis in hypotheses)
-        if in_range:
-            watch("predicting")
-            with shared.predicting():
-                predicted = claim.predict(setting)
-            watch("observing")
-            with shared.observing():
-                observed = claim.observe(setting, for_observation)
-            watch("judging")
-            rivals = claim.wrong_theories(setting, predicted)
-        judged = claim.judged(predicted, observed, rivals) if in_range else Judgement()
-    now = timestamp()
-    verdict, reason = judged.conclude(hypotheses, claim.headline)
-    return Result(
-        claim=asked.entry.name,
-        claim_version=claim.version,
-        verdict=verdict,
-        reason=reason,
-        checks=judged.checks,
-        hypotheses=hypotheses,
-        run_conditions=judged.run_conditions,
-        rivals=judged.rivals,
-        controls=judged.controls,
-        nulls=judged.nulls,
-        clauses=judged.says,
-        resolutions=judged.resolutions,
+        sides = both_sides(claim, claim.setting(for_setting), for_observation, watch, shared)
+        judgement = judged(claim, sides)
+    return result_of(
+        asked,
+        sides,
+        judgement,
+        nulls=judgement.nulls,
+        clauses=judgement.says,
+        resolutions=judgement.resolutions,
         shared=tuple(shared.functions),
         params=asdict(claim),
         changes=changed(asked),
-        preset=asked.preset,
-        seed=asked.seed,
         seconds=round(time.perf_counter() - start, 3),
-        versions=versions(),
         command=command(asked),
         about=about(asked.entry, type(claim)),
         stamp=stamp(asked.entry, type(claim)).to_json(),
-        observed_at=now,
-        judged_at=now,
-        predicted=predicted,
-        observed=observed,
-        rival_predictions=tuple(rivals),
-        panels=judged.panels,
     )
 
 
@@ -256,19 +316,19 @@ def rejudge(asked: Ready, stored: Result, now: Stamp) -> Result:
         if stored.stamp["rivals"] != now.rivals:
             for_setting, _ = seeded(asked.seed)
             rivals = claim.wrong_theories(claim.setting(for_setting), stored.predicted)
-        judged = claim.judged(stored.predicted, stored.observed, rivals)
-    verdict, reason = judged.conclude(stored.hypotheses, claim.headline)
+        judgement = claim.judged(stored.predicted, stored.observed, rivals)
+    verdict, reason = judgement.conclude(stored.hypotheses, claim.headline)
     return replace(
         stored,
         **fresh,
-        checks=judged.checks,
-        run_conditions=judged.run_conditions,
-        rivals=judged.rivals,
-        controls=judged.controls,
-        nulls=judged.nulls,
-        clauses=judged.says,
-        resolutions=judged.resolutions,
-        panels=judged.panels,
+        checks=judgement.checks,
+        run_conditions=judgement.run_conditions,
+        rivals=judgement.rivals,
+        controls=judgement.controls,
+        nulls=judgement.nulls,
+        clauses=judgement.says,
+        resolutions=judgement.resolutions,
+        panels=judgement.panels,
         verdict=verdict,
         reason=reason,
         rival_predictions=rivals,

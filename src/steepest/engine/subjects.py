@@ -13,8 +13,7 @@ import jax
 import numpy as np
 
 from steepest.catalogue import Entry, catalogue
-from steepest.core.arrays import Observation, Prediction
-from steepest.core.checks import Check, Rival
+from steepest.core.checks import Check
 from steepest.core.devices import check_device
 from steepest.core.errors import UserError
 from steepest.core.experiment import seeded
@@ -25,9 +24,8 @@ from steepest.core.words import Verdict, duration
 from steepest.engine.commands import spell
 from steepest.engine.fingerprint import stamp
 from steepest.engine.results import Result
-from steepest.engine.run import Watch, about, check_seed, timestamp, versions
+from steepest.engine.run import Ready, Watch, about, both_sides, check_seed, judged, result_of
 from steepest.files import import_file
-from steepest.kit import Judgement
 from steepest.kit.subjects import Cost, Networks, OnSubject, Plainly, alone, claim_of
 from steepest.measurement import Builder
 from steepest.measurement.adapters import batch_gradient, quick_threads, states_kept
@@ -146,9 +144,6 @@ def run_on(
                 f"{', '.join(builder.knobs) or 'no arguments'}"
             )
     claim = kind(**changes).on(builder, seed)
-    predicted = Prediction()
-    observed = Observation()
-    rivals: list[Rival] = []
     with jax.enable_x64(True):  # the reader's code and networks keep their own precision
         for_setting, for_observation = seeded(seed)
         watch("building")
@@ -164,21 +159,11 @@ def run_on(
             watch("preparing")
             networks = claim.prepare(networks, for_setting)
             claim = claim.fitted(networks)
-            hypotheses = tuple(claim.hypotheses(networks))
-            in_range = all(hypothesis.holds for hypothesis in hypotheses)
-            if in_range:
-                watch("predicting")
-                predicted = claim.predict(networks)
-                watch("observing")
-                observed = claim.observe(networks, for_observation)
-                watch("judging")
-                rivals = list(claim.wrong_theories(networks, predicted))
+            sides = both_sides(claim, networks, for_observation, watch)
             took = time.perf_counter() - begun
-        judged = claim.judged(predicted, observed, rivals) if in_range else Judgement()
+        judgement = judged(claim, sides)
     if claim.count == 1:
-        judged = replace(judged, checks=alone(judged.checks))
-    now = timestamp()
-    verdict, reason = judged.conclude(hypotheses, claim.headline)
+        judgement = replace(judgement, checks=alone(judgement.checks))
     assumed = claim.assumed(networks)
     subject = {
         "says": kind.says,
@@ -191,7 +176,7 @@ def run_on(
         "left_out": dict(kind.left_out),
         "assumed": list(assumed),
         "notes": list(kind.notes),
-        "plainly": plain_words(kind, judged.checks),
+        "plainly": plain_words(kind, judgement.checks),
         "expected_seconds": round(offer.seconds, 2),
         "took_seconds": round(took, 2),
         "cost": offer.text,
@@ -202,32 +187,20 @@ def run_on(
     described["subject"] = subject
     usual = kind()
     changed = {name: value for name, value in changes.items() if value != getattr(usual, name)}
-    return Result(
-        claim=entry.name,
+    result = result_of(
+        Ready(entry, claim, "quick", seed),
+        sides,
+        judgement,
         claim_version=original.version,
-        verdict=verdict,
-        reason=said(verdict, reason, assumed, claim.several),
-        checks=judged.checks,
-        hypotheses=tuple(hypotheses),
-        run_conditions=judged.run_conditions,
-        rivals=judged.rivals,
-        controls=judged.controls,
         params={name: value for name, value in asdict(claim).items() if name in kind.settable},
         changes=changed,
-        preset="quick",
-        seed=seed,
         seconds=round(took, 3),
-        versions=versions(),
         command=_command(entry, builder, seed, changed),
         about=described,
         stamp=stamp(entry, original).to_json(),
-        observed_at=now,
-        judged_at=now,
-        predicted=predicted,
-        observed=observed,
-        rival_predictions=tuple(rivals),
-        panels=judged.panels,
     )
+    reason = said(result.verdict, result.reason, assumed, claim.several)
+    return replace(result, reason=reason)
 
 
 def said(verdict: Verdict, reason: str, assumed: tuple[str, ...], several: bool) -> str:

@@ -59,44 +59,50 @@ def law_and_seen(
     return laws, measured.assign(derived)
 
 
-def rival(label: str, why: str, /, *, id: str = "", accepted: str = "", **arrays: Any) -> Rival:
+def rival(label: str, why: str, /, *, id: Any = "", accepted: Any = "", **arrays: Any) -> Rival:
     """Return a wrong theory: only the arrays that it predicts otherwise, which inherit their axes.
 
     Args:
         label: the wrong statement in a few words.
         why: why one might believe it.
-        id: what tables and JSON call it; made of the label where it is left out.
-        accepted: what these data cannot tell, for a theory that they are known not to reject.
+        id: what tables and JSON call it, a text; made of the label where it is left out.
+        accepted: what these data cannot tell, a text, for a theory that they are known not to reject.
         **arrays: such as ``step=law.step / 2``.
 
     Raises:
-        UserError: the label has no letter of which an id can be made, and no id is given.
+        UserError: an id that is no text, or none where the label has no letter of which one can be made.
 
     >>> rival("the step is half as large", "a factor is easily lost", step=0.5).id
     'the_step_is_half_as_large'
     """
     wrong = {name: plain(entry) for name, entry in arrays.items()}
-    return Rival(id or _id_of(label), wrong, why, label, accepted)
+    return Rival(_id_of(label, id), wrong, why, label, accepted)
 
 
-def control(label: str, why: str, /, *, id: str = "", **arrays: Any) -> Control:
+def control(label: str, why: str, /, *, id: Any = "", **arrays: Any) -> Control:
     """Return a changed world: only the arrays that were observed otherwise there.
 
     Args:
         label: the world in a few words.
         why: why the law must not hold there.
-        id: what tables and JSON call it; made of the label where it is left out.
+        id: what tables and JSON call it, a text; made of the label where it is left out.
         **arrays: such as ``sharpness=seen.sharpness_of_flow``.
 
     Raises:
-        UserError: the label has no letter of which an id can be made, and no id is given.
+        UserError: an id that is no text, or none where the label has no letter of which one can be made.
     """
     changed = {name: plain(entry) for name, entry in arrays.items()}
-    return Control(id or _id_of(label), changed, why, label)
+    return Control(_id_of(label, id), changed, why, label)
 
 
-def _id_of(label: str) -> str:
-    """Return the letters and the figures of a label, Greek ones by their names, words joined by underscores."""
+def _id_of(label: str, given: Any) -> str:
+    """Return the id that is given, or the letters and figures of a label, Greek ones by name, joined by underscores."""
+    if not isinstance(given, str):
+        raise UserError(
+            f"the id of {label!r} is a text; call an array otherwise than id, got {given!r:.60}"
+        )
+    if given:
+        return given
     plain_letters = unicodedata.normalize("NFKD", label).lower()
     words = re.findall(r"[a-z0-9]+", "".join(map(_spelled, plain_letters)))
     if not words:

@@ -1,7 +1,7 @@
 """The form of a claim on a reader's own network, where the same judge decides."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
@@ -260,7 +260,7 @@ class OnSubject(Claim):
             yield taken, model
 
 
-def kept_rivals(rivals: Sequence[Rival], *ids: str) -> list[Rival]:
+def kept_rivals(rivals: Iterable[Rival], *ids: str) -> list[Rival]:
     """Return the rivals with these ids: those that say something about the checks that are left."""
     return [rival for rival in rivals if rival.id in ids]
 
@@ -279,6 +279,6 @@ def claim_of(kind: type[OnSubject]) -> type[Claim]:
     return claim
 
 
-def retitled(panels: Sequence[Panel], *titles: str) -> tuple[Panel, ...]:
+def retitled(panels: Iterable[Panel], *titles: str) -> tuple[Panel, ...]:
     """Return panels under titles that say what is drawn, and not what the claim says of it: it may not be so here."""
     return tuple(replace(panel, title=title) for panel, title in zip(panels, titles, strict=True))

@@ -20,7 +20,6 @@ from steepest.core.signatures import checked
 from steepest.nn.data._dataset import Dataset
 from steepest.nn.types import Key
 
-
 SHIPPED = {"digits": ("digits.csv.gz", 0), "breast_cancer": ("breast_cancer.csv", 1)}
 """Where scikit-learn keeps its data: name of the file, and lines before the first row; the class is the last column."""
 

@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
-import xarray
 from numpy.typing import NDArray
 
 from steepest import kit
@@ -69,7 +68,7 @@ class CovariancesOnSubject(OnSubject, ClassCovariances):
         "learned": Plainly("what that share gains by training, in the layer that gains least"),
     }
 
-    def setting(self, key: kit.Key) -> Networks:
+    def setting(self, key):
         networks = networks_on(self, self.n)
         first = networks.subjects[0]
         examples = cross_entropy_examples(first)
@@ -82,12 +81,12 @@ class CovariancesOnSubject(OnSubject, ClassCovariances):
         facts = {**networks.facts, "examples": examples, "sizes": sizes}
         return Networks(networks.built, networks.subjects, facts)
 
-    def read(self, networks: Networks) -> Mapping[str, Any]:
+    def read(self, networks):
         examples = networks.facts["examples"]
         depth = len(networks.facts["sizes"])
         return {"classes": examples.classes, "n": len(examples.labels), "depth": depth}
 
-    def hypotheses(self, setting: Networks) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         sizes = list(setting.facts["sizes"].values())
         return [
             *of_classes(setting.facts["examples"]),
@@ -108,10 +107,10 @@ class CovariancesOnSubject(OnSubject, ClassCovariances):
             ),
         ]
 
-    def assumed(self, networks: Networks) -> tuple[str, ...]:
+    def assumed(self, networks):
         return undecided_decay(networks)
 
-    def cost(self, networks: Networks) -> Cost:
+    def cost(self, networks):
         seeds = len(networks)
         built = networks.built[0]
         moments = 1 if built.train is None else 2
@@ -121,7 +120,7 @@ class CovariancesOnSubject(OnSubject, ClassCovariances):
             steps=seeds * steps_of(built, self.steps),
         )
 
-    def observe(self, setting: Networks, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         measured = []
         wholes = setting.facts["whole"]
@@ -191,13 +190,13 @@ class CovariancesOnSubject(OnSubject, ClassCovariances):
 
         return {"spectrum": largest(rows.all), "of_means": largest(rows.all[: rows.first])}
 
-    def rivals(self, setting: Any, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         every = super().rivals(setting, law)
         if setting.built[0].train is not None:
             return every
         return kept_rivals(every, "any_grouping", "early_layers")
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         if "start" in seen:
             return super().controls(seen)
         backwards = kit.control(
@@ -208,9 +207,7 @@ class CovariancesOnSubject(OnSubject, ClassCovariances):
         )
         return [self.random_classes(seen), backwards]
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: object
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         titles = (
             "Class means in the outliers of features",
             "Class means in the outliers of errors",

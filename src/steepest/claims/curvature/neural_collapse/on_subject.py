@@ -1,7 +1,6 @@
 """Neural collapse of a reader's own classifier along its own training."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -96,7 +95,7 @@ class CollapseOnSubject(OnSubject, NeuralCollapse):
         facts = {"examples": examples, "loss": loss, "width": layer.features.shape[1]}
         return Networks(networks.built, networks.subjects, facts)
 
-    def read(self, networks: Networks) -> Mapping[str, Any]:
+    def read(self, networks):
         facts = networks.facts
         return {
             "classes": facts["examples"].classes,
@@ -127,13 +126,13 @@ class CollapseOnSubject(OnSubject, NeuralCollapse):
         )
         yield from decay(setting)
 
-    def assumed(self, networks: Networks) -> tuple[str, ...]:
+    def assumed(self, networks):
         return undecided_decay(networks)
 
     def predict(self, setting):
         return kit.law(**self.of_networks())
 
-    def cost(self, networks: Networks) -> Cost:
+    def cost(self, networks):
         steps = steps_of(networks.built[0], self.net_steps)
         looks = len(logarithmic(steps, RECORDS))
         # one for the outputs and one for the features

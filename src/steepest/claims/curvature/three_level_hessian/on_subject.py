@@ -1,6 +1,6 @@
 """The three levels of the Gauss–Newton matrix of a reader's own classifier, once it is trained."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -81,7 +81,7 @@ class ThreeLevelOnSubject(OnSubject, ThreeLevelHessian):
         examples = cross_entropy_examples(networks.subjects[0])
         return Networks(networks.built, networks.subjects, {**networks.facts, "examples": examples})
 
-    def read(self, networks: Networks) -> Mapping[str, Any]:
+    def read(self, networks):
         examples = networks.facts["examples"]
         return {"classes": examples.classes, "n": len(examples.labels)}
 
@@ -100,7 +100,7 @@ class ThreeLevelOnSubject(OnSubject, ThreeLevelHessian):
             "the weights or the classes are too many for the memory of most machines",
         )
 
-    def assumed(self, networks: Networks) -> tuple[str, ...]:
+    def assumed(self, networks):
         return undecided_decay(networks)
 
     def predict(self, setting):
@@ -118,7 +118,7 @@ class ThreeLevelOnSubject(OnSubject, ThreeLevelHessian):
         """Return how many eigenvalues of the Gauss–Newton matrix are found."""
         return 2 * self.classes + 1
 
-    def cost(self, networks: Networks) -> Cost:
+    def cost(self, networks):
         seeds = len(networks)
         steps = seeds * steps_of(networks.built[0], self.steps)
         # each eigenvalue takes about PER_PAIR products with the matrix, which are a jvp and a vjp each; either takes

@@ -76,10 +76,7 @@ class BeyondTheEdge(kit.Claim[Setting]):
     products: kit.Count = kit.param(12, "Hessian products for each sharpness")
 
     kind = "empirical law"
-    says = {
-        "do not diverge": "survives",
-        "flatten to 2/η": kit.literal("late", value=1),
-    }
+    says = {"do not diverge": "survives", "flatten to 2/η": kit.literal("late", value=1)}
     ragged = ("sharpness", "residual", "risk", "beyond_sharpness")
     tiny = {
         "multiple": (1.2, 1.5, 2.0),

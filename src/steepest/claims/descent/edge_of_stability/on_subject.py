@@ -1,6 +1,5 @@
 """The edge of stability on a reader's own network: descent from its initial weights, full batch or with batches."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -69,7 +68,7 @@ class EdgeOnSubject(OnSubject, EdgeOfStability):
     def setting(self, key):
         return self.build_all(most=self.n)
 
-    def prepare(self, networks: Networks, key: kit.Key) -> Networks:
+    def prepare(self, networks, key):
         rng = kit.numpy_generator(key)
         start = [self.look(subject, rng, None)["sharpness"] for subject in networks.subjects]
         facts = {"start": np.array(start)}
@@ -82,7 +81,7 @@ class EdgeOnSubject(OnSubject, EdgeOfStability):
         pilot = small_steps(subject, rng, self.steps, self.products)
         return {"peak": pilot.peak, "time": pilot.end}
 
-    def read(self, networks: Networks) -> Mapping[str, Any]:
+    def read(self, networks):
         """Put 2/η between the sharpness at the start and what flow reaches, and end before the examples are fitted."""
         facts = networks.facts
         sharpest = float(np.max(facts.get("start", 0.0)))
@@ -117,7 +116,7 @@ class EdgeOnSubject(OnSubject, EdgeOfStability):
             hypotheses.append(rise)
         return hypotheses
 
-    def cost(self, networks: Networks) -> Cost:
+    def cost(self, networks):
         runs = len(networks) * len(self.step_sizes)
         if not self.batch:
             looks = (

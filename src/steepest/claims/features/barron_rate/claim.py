@@ -50,9 +50,7 @@ class BarronRate(kit.Claim[None]):
     seeds: kit.Seeds = kit.param(20, "independent groups")
 
     kind = "theorem"
-    says = {
-        "misses a Barron function f by (V²Eφ² − ‖f‖²)/N in mean square": ("error", "mass"),
-    }
+    says = {"misses a Barron function f by (V²Eφ² − ‖f‖²)/N in mean square": ("error", "mass")}
     tiny = {
         "widths": (4, 8, 16),
         "draws": 4,

@@ -170,7 +170,7 @@ class EvenMovement(kit.Claim[Setting]):
         yield from self.rivals_of_extremes(setting, law)
         yield from self.rivals_of_growth(law)
 
-    def rivals_of_extremes(self, setting, law):
+    def rivals_of_extremes(self, setting: Setting, law):
         """Return wrong theories of how far the farthest weight goes beside the others."""
         moved = movements(*setting, self.step, self.target)
         gaussian = ("width", gaussian_extremes(self.widths))

@@ -71,10 +71,7 @@ class ReluAlignment(kit.Claim[Setting]):
             "aligned",
             "standard",
         ),
-        "What a layer learns has one stable rank": (
-            "learned",
-            "learned_widths",
-        ),
+        "What a layer learns has one stable rank": ("learned", "learned_widths"),
     }
     tiny = {
         "scales": (1.0, 0.125, 0.0625),

@@ -74,10 +74,7 @@ class FunctionSpaceNorm(kit.Claim[Setting]):
 
     kind = "theorem"
     says = {
-        "penalizes a function's total bend or its end slopes": (
-            "cost",
-            "objective",
-        ),
+        "penalizes a function's total bend or its end slopes": ("cost", "objective"),
         "training finds the function of least penalized risk": ("objective", "values"),
     }
     tiny = {"penalties": (1e-2, 3e-2), "n": 4, "width": 20, "steps": 500, "seeds": 3}

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 import xarray
+from numpy.typing import NDArray
 
 from steepest import kit
 from steepest.claims.noise.annealing_schedule import experiment, theory
@@ -25,7 +26,7 @@ WITHIN = 0.05  # of the chain of two states: wells forget their insides at once 
 
 
 @kit.claim
-class AnnealingSchedule(kit.Claim[Values]):
+class AnnealingSchedule(kit.Claim[NDArray]):
     """Rings of twelve sites with two wells: exact laws of cooled walks up to step 10¹², and walkers."""
 
     cs: tuple[kit.Positive, ...] = kit.param(

@@ -1,12 +1,11 @@
 """Critical tuning of a reader's own network: at which weight variance its layers keep small changes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import jax.numpy as jnp
 import numpy as np
-import xarray
 from numpy.typing import NDArray
 
 from steepest import kit
@@ -55,7 +54,7 @@ class CriticalOnSubject(OnSubject, CriticalTuning):
         "c_w_across": Plainly("the C_W at which layers keep small changes of direction"),
     }
 
-    def setting(self, key: kit.Key) -> Networks:
+    def setting(self, key):
         networks = self.build_all(places=range(2))
         first = networks.subjects[0]
         hidden = require_chain(first, "layers with a critical initialization")[:-1]
@@ -78,7 +77,7 @@ class CriticalOnSubject(OnSubject, CriticalTuning):
         }
         return Networks(networks.built, networks.subjects, facts)
 
-    def read(self, networks: Networks) -> Mapping[str, Any]:
+    def read(self, networks):
         widths = networks.facts["widths"]
         depth = len(widths) - 1
         return {
@@ -88,7 +87,7 @@ class CriticalOnSubject(OnSubject, CriticalTuning):
             "layers": depth,
         }
 
-    def hypotheses(self, setting: Networks) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         tuned: Criticality = setting.facts["criticality"]
         name = self.activations[0]
         return [
@@ -98,10 +97,10 @@ class CriticalOnSubject(OnSubject, CriticalTuning):
             self.is_wide(),
         ]
 
-    def cost(self, networks: Networks) -> Cost:
+    def cost(self, networks):
         return Cost(builds=self.count, passes=2 * self.count)
 
-    def predict(self, setting: Networks) -> kit.Prediction:
+    def predict(self, setting):
         tuned: Criticality = setting.facts["criticality"]
         return kit.law(c_w=("activation", [tuned.c_w]), **self.moments(setting, tuned.c_w))
 
@@ -121,7 +120,7 @@ class CriticalOnSubject(OnSubject, CriticalTuning):
         variance = tuned.k_star if tuned.k_star > 0 else 1.0
         return np.asarray(planar_inputs(variance, tuned.c_w, tuned.c_b, *PLANE))
 
-    def observe(self, setting: Networks, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         tuned: Criticality = setting.facts["criticality"]
         c_w = tuned.c_w * np.array(self.scan)
         small = self.small_variance if tuned.k_star == 0 else self.variance(tuned)
@@ -159,7 +158,7 @@ class CriticalOnSubject(OnSubject, CriticalTuning):
         """Return the first layer's variance in the scan of an activation with K* > 0, or any."""
         return tuned.k_star if tuned.k_star > 0 else 1.0
 
-    def rivals(self, setting: Networks, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         true = float(law.c_w[0])
         others = (
             ("unit_weight_variance", 1.0, "it is for linear networks", "C_W = 1 is critical"),
@@ -173,12 +172,10 @@ class CriticalOnSubject(OnSubject, CriticalTuning):
             if abs(c_w / true - 1) > 0.025  # else it is what the theory itself says
         ]
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         return [self.heavier(seen)]
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: object
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         layers = np.arange(1, self.depth + 2)
         factors = np.array(self.scan)
         paths = seen.scanned.isel(activation=0)

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-import xarray
 
 from steepest import kit
 from steepest.claims.signals.lazy_or_rich.claim import IDS, SLOPES, LazyOrRich
@@ -94,7 +93,7 @@ class LazyOnSubject(OnSubject, LazyOrRich):
                 f"{' '.join(self.parameterizations) or 'none'}"
             )
 
-    def setting(self, key: kit.Key) -> Networks:
+    def setting(self, key):
         """Build the narrowest networks, and descend with the first, which tells how many steps it takes."""
         networks = self.build_all(most=self.examples, width=min(self.widths))
         first = networks.subjects[0]
@@ -128,7 +127,7 @@ class LazyOnSubject(OnSubject, LazyOrRich):
         built = self.build(place, width=width)
         return self.drawn(self.attached(built, like=like), self.examples)
 
-    def hypotheses(self, setting: Networks) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         larger = "the exponents are for wide networks: choose larger --widths"
         first = []
         if self.parameterizations == ("standard",):
@@ -161,7 +160,7 @@ class LazyOnSubject(OnSubject, LazyOrRich):
         """Return how many examples the tangent kernel has."""
         return max(2, COLUMNS // max(1, subject.outputs()[0][0].size))
 
-    def cost(self, networks: Networks) -> Cost:
+    def cost(self, networks):
         count = self.count * len(self.widths)
         slower = (1 + networks.facts["slower"]) / 2  # than the narrowest, in the mean over widths
         gradients = count * networks.facts["steps"] * slower
@@ -174,7 +173,7 @@ class LazyOnSubject(OnSubject, LazyOrRich):
     def exponents(self) -> list[tuple[float, ...]]:
         return [OF_SUBJECTS[name] for name in self.parameterizations]
 
-    def observe(self, setting: Networks, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         measured = []
         for width in self.widths:
             like: Subject | None = None
@@ -225,14 +224,14 @@ class LazyOnSubject(OnSubject, LazyOrRich):
         kernel = float(np.linalg.norm(last - first) / np.linalg.norm(first))
         return [outputs, *of_layers, kernel]
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         reached = observed["loss"].max() / self.target
         return [kit.assume("largest risk at the end / target", reached, "<=", 1, "raise --most")]
 
-    def rivals(self, setting: Networks, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting, law):
         return self.rivals_of_changes()
 
-    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+    def controls(self, seen):
         if any(self.exponents[0]):
             return [self.one_width(seen)]
         # of networks that keep moving those of one width tell nothing

@@ -79,11 +79,7 @@ class ReluPathMoments(kit.Claim[None]):
 
     kind = "theorem"
     says = {
-        "exponentially sensitive to depth over width": (
-            "fourth_moment",
-            "log_mean",
-            "log_variance",
-        )
+        "exponentially sensitive to depth over width": ("fourth_moment", "log_mean", "log_variance")
     }
     ragged = ("last", "shallow")
     tiny = {

@@ -67,7 +67,7 @@ class StableStepOnSubject(OnSubject, StableStep):
         subjects = [self.drawn(subject, few) for subject in networks.subjects]
         return replace(networks, subjects=subjects)
 
-    def prepare(self, networks: Networks, key: kit.Key) -> Networks:
+    def prepare(self, networks, key):
         rng = kit.numpy_generator(key)
         subjects: list[Subject] = []
         spectra: list[list[float]] = []
@@ -104,7 +104,7 @@ class StableStepOnSubject(OnSubject, StableStep):
             "the network must be linear there",
         )
 
-    def cost(self, networks: Networks) -> Cost:
+    def cost(self, networks):
         outputs = networks.subjects[0].outputs()[0].size
         # descents that rise end early; each step reads the risk besides; two products a column of the kernel
         descents = 0.6 * self.steps * (self.halvings + FEW_HALVINGS)

@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import xarray
 
 from steepest import kit
 from steepest.claims._descents_of_subjects import (
@@ -126,10 +125,10 @@ class AdaptiveEdgeOnSubject(OnSubject, AdaptiveEdge):
         """Return how many of them are by momentum or Nesterov's rule."""
         return len(MOMENTUM) * len(self.betas)
 
-    def setting(self, key: kit.Key) -> Networks:
+    def setting(self, key):
         return self.build_all(most=self.n)
 
-    def prepare(self, networks: Networks, key: kit.Key) -> Networks:
+    def prepare(self, networks, key):
         rng = kit.numpy_generator(key)
         start = [look_at(subject, rng, None, self.products) for subject in networks.subjects]
         facts: dict[str, Any] = {"start": np.array([look.curvature for look in start])}
@@ -153,7 +152,7 @@ class AdaptiveEdgeOnSubject(OnSubject, AdaptiveEdge):
             longest=SMALL * typical,
         )
 
-    def read(self, networks: Networks) -> Mapping[str, Any]:
+    def read(self, networks):
         """Put both edges between the curvature at the start and what small steps reach."""
         facts = networks.facts
         if "flow" not in facts:
@@ -174,7 +173,7 @@ class AdaptiveEdgeOnSubject(OnSubject, AdaptiveEdge):
         fast = 1.05 * FEWEST * float(speeds.max())  # some more, as numbers are rounded
         return pilot.edge(soon=slow, fewest=fast, beyond=BEYOND)
 
-    def hypotheses(self, setting: Networks) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting):
         facts = setting.facts
         smallest = kit.assume(
             "smallest sharpness at the start",
@@ -224,7 +223,7 @@ class AdaptiveEdgeOnSubject(OnSubject, AdaptiveEdge):
         pilot = facts["adam"] if descent.name.startswith("Adam") else facts["flow"]
         return int(min(self.steps, pilot.end / descent.pace))
 
-    def cost(self, networks: Networks) -> Cost:
+    def cost(self, networks):
         kinds = len(MOMENTUM) * len(self.betas) + len(self.adam_betas)
         runs = len(networks) * kinds
         looks = runs * (RECORDS + 1) + len(networks) * len(self.adam_betas) * len(LOOKS)
@@ -235,7 +234,7 @@ class AdaptiveEdgeOnSubject(OnSubject, AdaptiveEdge):
             gradients=(twice * runs + 2) * self.steps, products=(looks + pilots) * self.products / 2
         )
 
-    def observe(self, setting: Networks, key: kit.Key) -> kit.Observation:
+    def observe(self, setting, key):
         rng = kit.numpy_generator(key)
         descents = self.descents
         logistic = is_cross_entropy(setting.subjects[0])
@@ -273,7 +272,7 @@ class AdaptiveEdgeOnSubject(OnSubject, AdaptiveEdge):
             return max(RECORDS, self.steps)
         return steps_until_fitted(subject, descent.rule(), descent.lr, self.steps, RECORDS)
 
-    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+    def run_conditions(self, observed):
         course = observed["course"]
         turns = np.array([descent.turn for descent in self.descents])
         lost = ~np.isfinite(course).all(-1)
@@ -319,9 +318,7 @@ class AdaptiveEdgeOnSubject(OnSubject, AdaptiveEdge):
             checks.append(fitted)
         return checks
 
-    def figure(
-        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
-    ) -> tuple[kit.Panel, ...]:
+    def figure(self, law, seen, rivals):
         late = retitled(
             super().figure(law, seen, rivals),
             "Momentum and Nesterov: late curvature × η",

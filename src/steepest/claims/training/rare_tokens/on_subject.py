@@ -1,8 +1,7 @@
 """Rare classes of a reader's own classifier: after how many steps of its own training each is learned."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,7 +116,7 @@ class RareOnSubject(OnSubject, RareTokens):
         drawn = [self.drawn(subject, self.examples) for subject in networks.subjects]
         return Networks(networks.built, drawn, facts)
 
-    def read(self, networks: Networks) -> Mapping[str, Any]:
+    def read(self, networks):
         adam = networks.facts["beta2"] is not None
         return {
             "words": tuple(networks.facts["sizes"].tolist()),
@@ -162,7 +161,7 @@ class RareOnSubject(OnSubject, RareTokens):
             )
         return assumed
 
-    def cost(self, networks: Networks) -> Cost:
+    def cost(self, networks):
         count = len(networks)
         ours = count * (OURS if self.adam else 1 / FALL)
         looks = count * LOOKS

@@ -121,14 +121,14 @@ class StreamOnSubject(OnSubject, ResidualStream):
         facts = {"blocks": blocks, "norms": norms_of(model, networks.subjects[0], blocks)}
         return Networks(networks.built, networks.subjects, facts)
 
-    def read(self, networks: Networks) -> Mapping[str, Any]:
+    def read(self, networks):
         return {"depths": (len(networks.facts["blocks"]),)}
 
     def axes(self):
         marks = np.geomspace(2, self.depths[0], LOOKED_AT).round().astype(int)
         return {"block": tuple(np.unique(marks).tolist())}
 
-    def prepare(self, networks: Networks, key: kit.Key) -> Networks:
+    def prepare(self, networks, key):
         """Run block one of other networks, and read how large the stream before it is in those that are asked."""
         first = networks.facts["blocks"][0]
         alone = lambda built, subject: passages(built.model, subject, (first,))[0]
@@ -201,7 +201,7 @@ class StreamOnSubject(OnSubject, ResidualStream):
             "choose more --draws",
         )
 
-    def cost(self, networks: Networks) -> Cost:
+    def cost(self, networks):
         count = len(networks)
         drawn = self.draws if self.several else 0
         return Cost(

@@ -148,7 +148,7 @@ class TurnsOnSubject(OnSubject, RotationalEquilibrium):
         """Return how many steps of a training are taken at most."""
         return min(self.steps or LONGEST, built.length or LONGEST)
 
-    def cost(self, networks: Networks) -> Cost:
+    def cost(self, networks):
         return Cost(steps=len(networks) * self.most(networks.built[0]), gradients=1)
 
     def axes(self):

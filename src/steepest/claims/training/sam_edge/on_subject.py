@@ -1,6 +1,5 @@
 """The edge of sharpness-aware minimization on a reader's own network: full-batch steps from its initial weights."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -138,7 +137,7 @@ class SamEdgeOnSubject(OnSubject, SamEdge):
     def setting(self, key):
         return self.build_all(most=self.n)
 
-    def prepare(self, networks: Networks, key: kit.Key) -> Networks:
+    def prepare(self, networks, key):
         rng = kit.numpy_generator(key)
         start = [look_at(subject, rng, None, self.products) for subject in networks.subjects]
         facts: dict[str, Any] = {"start": np.array([look.curvature for look in start])}
@@ -146,7 +145,7 @@ class SamEdgeOnSubject(OnSubject, SamEdge):
             facts["flow"] = small_steps(networks.subjects[0], rng, self.steps, self.products)
         return Networks(networks.built, networks.subjects, facts)
 
-    def read(self, networks: Networks) -> Mapping[str, Any]:
+    def read(self, networks):
         """Choose step sizes by the sharpness at the start and by what small steps reach."""
         facts = networks.facts
         if "flow" not in facts:
@@ -173,7 +172,7 @@ class SamEdgeOnSubject(OnSubject, SamEdge):
             "plain descent would leave it from 2 on: choose a smaller --lr",
         )
 
-    def cost(self, networks: Networks) -> Cost:
+    def cost(self, networks):
         runs = len(networks) * (len(SHARES) * len(self.radii) + 1)
         twice = 2 if is_cross_entropy(networks.subjects[0]) else 1  # once until they are fitted
         looks = 2 * PAIRS * runs + self.steps / OFTEN

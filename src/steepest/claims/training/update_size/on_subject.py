@@ -60,7 +60,7 @@ class SizeOnSubject(OnSubject, UpdateSize):
     def setting(self, key):
         return self.build_all(most=self.images)
 
-    def prepare(self, networks: Networks, key: kit.Key) -> Networks:
+    def prepare(self, networks, key):
         group = next(iter(getattr(networks.built[0].optimizer, "param_groups", [])), {})
         beta1, beta2 = group.get("betas", USUAL)
         moments = tuple(moments_of(subject) for subject in networks.subjects)
@@ -94,7 +94,7 @@ class SizeOnSubject(OnSubject, UpdateSize):
         """Mark the weights of a network of which the law speaks, ``(p,)``."""
         return experiment.told(given.moments[place], batch, given.betas[1], self.late[0])
 
-    def cost(self, networks: Networks) -> Cost:
+    def cost(self, networks):
         count = len(networks)
         examples = sum(count for _, count in networks.subjects[0].batches)
         batches = count * (2 * examples + len(self.batches) * self.steps)
