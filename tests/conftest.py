@@ -41,7 +41,7 @@ def pytest_configure(config):
         green.tested()
 
 
-# Tests that README's second command leaves out: `thorough` ones cost most, and quick tests run nearly all of their lines;
+# Tests that README's second command leaves out: `thorough` ones cost most, and quick ones run nearly all their lines;
 # `nightly` ones take two seconds and more. `.ci/run` goes on with the thorough ones, `.ci/nightly` with the others.
 TIERS = {
     tier: frozenset(Path(__file__).with_name(f"{tier}.txt").read_text("utf-8").splitlines())

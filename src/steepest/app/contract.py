@@ -118,7 +118,7 @@ def _unknown_works(text: str) -> Problems:
 
 
 def speaks_in_laws(kind: type[Claim]) -> Problems:
-    """Clauses stand in the file's text, one in its first sentence; presets in their scope; surviving nulls are named."""
+    """Clauses stand in the text, one in its first sentence; the preset in its scope; surviving nulls are named."""
     says = kind.says
     text = inspect.getdoc(sys.modules[kind.__module__]) or ""
     first = text.split("\n\n")[0].replace("\n", " ")

@@ -102,8 +102,8 @@ class Claim(Experiment, Generic[Setting]):
         out_of_scope: fields that take the claim out of its theorem's range, so that OUT_OF_RANGE can be seen.
         version: the number of the last version of ``history``; each version has its own block of seeds.
         point: what a sweep computes at each point instead of the whole claim; None for the claim itself.
-        says: clauses of the file's text, as they stand there, one of them in its first sentence, each with the id of the
-            check that judges it, several ids, or None where nothing tests it. A clause that states a number gives it by
+        says: clauses of the file's text, as they stand there, one in its first sentence, each with the id of the check
+            that judges it, several ids, or None where nothing tests it. A clause that states a number gives it by
             :func:`literal`.
         history: the versions, oldest first, once settings changed after results were seen.
         not_told: nulls that these data cannot reject, as ``"array.axis.kind"``, or ``"array.larger"`` and
