@@ -1,9 +1,10 @@
 """Training keeps pooled convolutions shift-invariant on a circle, and zero padding breaks this.
 
 Around a circle no shift of the input changes the output. Behind zero padding a shift moves the learned output by as
-much as the kernel of the border says. The first is said of networks of any width, before, in and after training. The
-second is said of the limit of many channels: how far the output of a trained network moves when its input is shifted is
-predicted, at all times of training, by kernel regression with windows that the border cuts elsewhere.
+much as the kernel of the border says. The statement on the circle is about networks of any width, before, during and
+after training. The statement on zero padding is about the limit of many channels. Kernel regression, with windows that
+the border cuts elsewhere, predicts at all times of training how far the output of a trained network moves when its
+input is shifted.
 """
 
 from typing import NamedTuple

@@ -1,11 +1,12 @@
 """A convolutional tangent kernel varies as if a digit had 1 to 10 independent positions, not 64.
 
-The kernel of n filters has the relative variance Var Θ(x, x)/(E Θ)² = 3/(n P_e) over initializations of one hidden
-convolution of ReLU, and P_e is the number of independent positions that would vary as much. A digit's 64 positions
-count as 1 or 2, and as 5 to 10 when the digit is centred. Correlations of positions keep P_e small however large the
-image: all windows of an image without negative pixels are alike to a random filter. Subtracting the mean of its pixels
-takes most of that away. Pooling shares one last weight among all positions, so that they count for less there, as one
-and, centred, as five, than behind flatten, as two and as ten.
+The kernel of n filters has the relative variance Var Θ(x, x)/(E Θ)² = 3/(n P_e) over initializations of one hidden ReLU
+convolution. Here P_e is the number of independent positions that would vary as much. A digit's 64 positions count as 1
+or 2, and as 5 to 10 when the digit is centred. Correlations between positions keep P_e small however large the image:
+to a random filter all windows of an image without negative pixels look alike. Subtracting the mean of the pixels
+removes most of this correlation. Pooling shares one last weight among all positions, so positions count for less than
+behind flatten. Pooled, a digit's positions count as one, or as five when centred; flattened, they count as two, or as
+ten when centred.
 """
 
 import numpy as np

@@ -1,11 +1,11 @@
 """Weight decay shrinks a wide network's tangent kernel, so training does not end at kernel ridge.
 
 With decay λ the kernel of a two-layer ReLU network shrinks as e^(−2λt) at every width. The limit of wide networks is a
-linear equation for the outputs. In the NTK parameterization each weight learns n^(−1/2) of its size, and decay acts on
-all of it: θ_t is e^(−λt)θ_0 up to terms of order n^(−1/2). In a network that is homogeneous of degree D, 2 for ReLU,
-the tangent kernel is e^(−2(D−1)λt) times the first one, and outputs follow f' = −e^(−2(D−1)λt) Θ_0(f − y) − Dλf. They
-rise to the targets and fall to zero with the kernel. Decay towards the start keeps the kernel, and ends at kernel
-ridge.
+linear equation for the outputs. In the NTK parameterization learning moves each weight by n^(−1/2) of its size, while
+decay shrinks the whole weight: θ_t is e^(−λt)θ_0 up to terms of order n^(−1/2). In a network that is homogeneous of
+degree D, with D = 2 for ReLU, the tangent kernel is e^(−2(D−1)λt) times the initial kernel. Outputs follow f' =
+−e^(−2(D−1)λt) Θ_0(f − y) − Dλf: they rise to the targets and then fall to zero with the kernel. Decay towards the start
+keeps the kernel, and ends at kernel ridge.
 """
 
 from typing import Annotated

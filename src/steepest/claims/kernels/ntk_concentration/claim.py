@@ -2,12 +2,13 @@
 
 In spectral norm the distance is about 2√(m/n) E σ² for bounded odd activations σ. On digits it grows nearly like m/√n.
 For |σ| ≤ 1 the kernel K_n of n random neurons on m inputs is a mean of n independent matrices of norm at most m. On
-orthonormal inputs and for odd σ its entries are uncorrelated, so that √n(K_n − E K) tends to a symmetric Gaussian
-matrix of independent entries, whose norm is near 2√m. In general matrix Bernstein has √(m‖E K‖ log m/n), and on digits
-E K is large. Without the dimension or the ½ in the exponent, as printed in the notes, Bernstein's inequality is false.
+orthonormal inputs and for odd σ its entries are uncorrelated. So √n(K_n − E K) tends to a symmetric Gaussian matrix of
+independent entries, whose norm is near 2√m E σ². In general matrix Bernstein gives √(m‖E K‖ log m/n), and on digits E K
+is large. Without the dimension or the ½ in the exponent, as printed in the notes, Bernstein's inequality is false.
 
-So the square of the least weights that fit labels y on the n features over √n tends to yᵀ(E K)^(−1)y, from above on
-average: a ball of weights makes a ball of functions that grows with the width, but not without end.
+Now let the n features be divided by √n. The square of the least weights with which they fit labels y tends to yᵀ(E
+K)^(−1)y, from above on average: a ball of weights makes a ball of functions that grows with the width, but not without
+end.
 """
 
 from collections.abc import Callable

@@ -1,12 +1,12 @@
 """Wide networks train like kernel regression with the tangent kernel, up to errors of order n^(−1/2).
 
-Here the outputs z of smooth networks are compared with the kernel's descent z' = z − (η/m)Θ(z − y). Θ is the tangent
-kernel of the infinitely wide network, m the number of training points, n the width. The recursion with a network's own
-first kernel leaves errors of order 1/n. A finite network starts with another kernel, a mean of n independent ones of
-single neurons: that is what its outputs depart by, at every step, step size and point, and one neuron says how much.
-With the network's own first kernel in the recursion what is left is the movement of that kernel, of order 1/n where σ
-is smooth. After training, the mean of the outputs over initializations is the output of training with Θ, which is not
-the mean of Bayesian inference.
+Here the outputs z of networks with a smooth activation σ are compared with the kernel's descent z' = z − (η/m)Θ(z − y).
+Θ is the tangent kernel of the infinitely wide network, η the step size, m the number of training points, y their
+targets and n the width. The recursion with a network's own first kernel leaves errors of order 1/n. A finite network
+starts with a different kernel, a mean over n independent neurons. This difference explains how its outputs depart, at
+every step, step size and point, and one neuron's kernel predicts how far. With the network's own first kernel in the
+recursion, only the movement of that kernel is left, of order 1/n where σ is smooth. After training, the mean of the
+outputs over initializations is the output of training with Θ, which is not the mean of Bayesian inference.
 """
 
 from collections.abc import Sequence

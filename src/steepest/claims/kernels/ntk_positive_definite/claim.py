@@ -1,11 +1,11 @@
 """The expected kernel of hidden features is positive definite unless the activation is polynomial.
 
-The inputs are distinct unit vectors of which no two are antipodes. On unit inputs the kernel is Σ_j σ_j² (x·y)^j with
-σ's Hermite coefficients σ_j. For a polynomial its rank is the dimension of the polynomials on the sphere of the degrees
-and parities that σ has. For any other σ it is positive definite as long as no two inputs are antipodes; where they are,
-it is only if infinitely many even and infinitely many odd coefficients differ from zero. With a bias, which is one more
-coordinate, no two distinct inputs are antipodes. As two inputs come together the smallest eigenvalue falls like the
-square of their distance, with a known constant.
+The inputs are distinct unit vectors of which no two are antipodes. On unit inputs the kernel of the activation σ is Σ_j
+σ_j² (x·y)^j with Hermite coefficients σ_j. For a polynomial σ the rank of the kernel is the dimension of the
+polynomials on the sphere with the degrees and parities of σ. For any other σ the kernel is positive definite as long as
+no two inputs are antipodes. On antipodes it is positive definite only if infinitely many even and infinitely many odd
+coefficients are nonzero. With a bias, which is one more coordinate, no two distinct inputs are antipodes. As two inputs
+approach each other, the smallest eigenvalue falls like the square of their distance, with a known constant.
 """
 
 from typing import Annotated, NamedTuple

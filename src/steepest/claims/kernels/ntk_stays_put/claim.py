@@ -1,10 +1,10 @@
 """Networks above the theorem's threshold width move and learn as their linearization does.
 
-Neurons move far less than the theorem allows. The output weights are frozen, the first layer follows gradient flow. Two
-lemmas hold each other up: while every neuron is within Δ of its start the kernel keeps half of its smallest eigenvalue
-λ₀; while it does, no neuron moves farther than Δ* ∝ n^{-1/2}. For n > 128 m⁴ L(0)/λ₀⁴, with m inputs and the initial
-risk L(0), the second is smaller than the first, and the risk decays like exp(−λ₀t/m) at least. How far neurons move and
-how the risk decays is predicted by the flow with the kernel of the start.
+Neurons move far less than the theorem allows. The output weights are frozen, and the first layer follows gradient flow.
+Two lemmas support each other. While every neuron is within Δ of its start, the kernel keeps half of its smallest
+eigenvalue λ₀. While the kernel keeps this half, no neuron moves farther than Δ* ∝ n^{-1/2}, with n the number of
+neurons. For n > 128 m⁴ L(0)/λ₀⁴, with m inputs and the initial risk L(0), Δ* is smaller than Δ, and the risk decays at
+least like exp(−λ₀t/m). The flow with the kernel of the start predicts how far neurons move and how the risk decays.
 """
 
 from typing import Annotated, NamedTuple
@@ -25,7 +25,7 @@ FAR_INSIDE = 0.5  # of Δ*
 
 
 class Setting(NamedTuple):
-    """The data and the initial networks, those of narrow widths last; every list is over widths."""
+    """The data and the initial networks, narrow networks last; every list is over widths."""
 
     x: Values  # (m, d)
     y: Values  # (m,)
@@ -44,7 +44,7 @@ class Linear(NamedTuple):
 
 @kit.claim
 class NtkStaysPut(kit.Claim[Setting]):
-    """A few well separated inputs, networks wider than the theorem asks, and narrow ones beside them."""
+    """A few well-separated inputs, with networks wider than the theorem requires and with narrow networks."""
 
     activation: str = kit.param(
         "sin",

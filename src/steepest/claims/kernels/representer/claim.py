@@ -1,11 +1,12 @@
 """Ridge regression in features, kernel ridge and the Gaussian-process mean are the same function.
 
 The function is f = K(K + λ)⁻¹y, with the kernel K of the features and the ridge λ. Six computations that share no step
-reach it: least squares over the features, gradient descent with weight decay on the features' weights, elimination in
-the joint Gaussian of noisy and noiseless values, and scikit-learn's three estimators. For the logistic loss, too, the
-weights of least penalized risk lie in the span of the training features: found in all of feature space from a start
-outside, they give the function that the kernel alone predicts. The kernel is that of a random network's last hidden
-layer, with fewer or with more features than examples, or that of infinite width.
+give this function: least squares over the features, gradient descent with weight decay on the features' weights,
+elimination in the joint Gaussian of noisy and noiseless values, and scikit-learn's three estimators. For the logistic
+loss, too, the weights of least penalized risk lie in the span of the training features. Found in all of feature space
+from a start outside the span, these weights give the function that is predicted from the kernel without features. The
+kernel belongs to a random network's last hidden layer, with fewer or with more features than examples, or to a network
+of infinite width.
 """
 
 from collections.abc import Callable

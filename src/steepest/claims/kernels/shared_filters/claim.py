@@ -1,9 +1,9 @@
 """Sharing the filters of a convolution keeps its mean tangent kernel but raises its variance.
 
-The variance over initializations becomes P_o/P_e times as large. There is one convolution, which is read through
-flatten, so that no positions are pooled. P_e independent positions would vary as much as the P positions of shared
-filters do, and P_o as much as the positions that have filters of their own: P_o is P where windows have one size. A
-shared filter reads windows that are alike, and a mean over outputs that are correlated varies more.
+The variance over initializations becomes P_o/P_e times as large. There is one convolution, read through flatten, so no
+positions are pooled. P_e independent positions would vary as much as the P positions do with shared filters, and P_o
+independent positions as much as the P positions do with separate filters. P_o = P where all windows have the same size.
+A shared filter reads windows that are alike, and a mean over correlated outputs varies more.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ AT_ONE_POSITION = covariances.AT_ONE_POSITION
 
 @kit.claim
 class SharedFilters(kit.Claim[draws.Setting]):
-    """Random convolutional networks whose filters are shared, and such whose positions have filters of their own."""
+    """Random convolutional networks with shared filters, and with separate filters for each position."""
 
     positions: tuple[kit.Count, ...] = kit.param(
         (4, 16),

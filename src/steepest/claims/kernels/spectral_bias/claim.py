@@ -2,10 +2,11 @@
 
 Along eigenvector k of the tangent kernel the residual decays as (1 − ηλ_k)^t, with eigenvalue λ_k and step size η. Wide
 networks are trained on digits and on a circle, towards targets with equal weight on several eigenvectors. On the circle
-the eigenvectors of the rotation-invariant kernel are Fourier modes, and the smooth parts have low frequencies. Beside
-these laws stand the statements of Mercer and of the reproducing property on the circle: eigenvalues are Fourier
-coefficients, and Σ⟨f, ψ_k⟩²/λ_k is the norm of the RKHS. The tangent kernel of ReLU networks without biases has λ_k ∝
-(k² + 3)/(k² − 1)² for even frequencies k, and none at all for odd k ≥ 3, which such a network never learns.
+the eigenvectors of the rotation-invariant kernel are Fourier modes, and the smooth parts have low frequencies. The
+statements of Mercer and of the reproducing property on the circle are checked too: eigenvalues are Fourier
+coefficients, and Σ⟨f, ψ_k⟩²/λ_k is the squared norm of the RKHS, with eigenfunctions ψ_k. The tangent kernel of ReLU
+networks without biases has λ_k ∝ (k² + 3)/(k² − 1)² for even frequencies k, and λ_k = 0 for odd k ≥ 3. Such a network
+never learns these odd frequencies.
 """
 
 from typing import Annotated, Any, NamedTuple
@@ -33,7 +34,7 @@ RECORDS = 40
 
 
 class Setting(NamedTuple):
-    """Inputs of both sets, the orthonormal modes that are followed with their eigenvalues, and the kernel's profile."""
+    """Inputs of both sets, the orthonormal modes that are followed, their eigenvalues, and the kernel's profile."""
 
     inputs: list[Values]  # (m, d)
     modes: list[Values]  # v_k in columns, (m, modes)

@@ -1,10 +1,10 @@
 """Attention scaled by 1/d with untied queries and keys becomes average pooling for wide keys.
 
-The squared distance from the mean over positions falls as β²K_pp tr(HKHK)/P²d. Queries and keys have random matrices of
-their own. d is the width of the keys, P the number of positions, K the input's covariance between them, centred by H,
-and β what the softmax multiplies. So in the limit of wide keys a position reads the mean of all values, whatever the
-input, and the network has the kernel of average pooling. With logits over √d the attention weights stay random, and
-with tied queries and keys they follow the input.
+The squared distance from the mean over positions falls as β²K_pp tr(HKHK)/P²d. Queries and keys have separate random
+matrices. Here d is the width of the keys, P the number of positions, K the input's covariance between positions, H the
+centring matrix, and β the factor of the logits in the softmax. So in the limit of wide keys a position reads the mean
+of all values, whatever the input, and the network has the kernel of average pooling. With logits over √d the attention
+weights stay random, and with tied queries and keys they follow the input.
 """
 
 from typing import NamedTuple

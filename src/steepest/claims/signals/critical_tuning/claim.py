@@ -2,11 +2,12 @@
 
 Critical means χ∥ = χ⊥ = 1: a layer multiplies changes of length by χ∥, and the square of changes of direction by χ⊥.
 Away from criticality small changes grow or shrink exponentially with depth. For every activation the infinite-width
-recursion of the covariance K has a critical initialization (C_b, C_W, K*), or provably none. It is located in finite
-networks, by the C_W at which a small change of length, and one of direction, neither grows nor shrinks. There variance
-and covariance in the last layer are as the recursion says. Where K* = 0, as for tanh, they fall as a power of depth,
-and not exponentially. Away from criticality, for tanh in order and in chaos, changes along the signal shrink like χ∥ a
-layer, and the square of a change across it shrinks or grows like χ⊥.
+recursion of the covariance K has a critical initialization (C_b, C_W, K*), or provably none. Finite networks locate the
+critical initialization by the C_W at which a small change of length, or of direction, neither grows nor shrinks. At
+this initialization, variance and covariance in the last layer agree with the recursion. Where K* = 0, as for tanh,
+variance and covariance fall as a power of depth, not exponentially. Away from criticality, for tanh in its ordered and
+chaotic phases, changes along the signal shrink like χ∥ per layer. The square of a change across the signal shrinks or
+grows like χ⊥ per layer.
 """
 
 from typing import Any, NamedTuple

@@ -1,10 +1,10 @@
 """The infinite-depth and infinite-width limits of random linear networks do not commute.
 
 The logarithm of a unit vector's length after layers of widths n_l is normal, of mean −½ Σ 1/n_l and variance ½ Σ 1/n_l,
-up to higher orders in 1/n_l. A vector that passes L Gaussian n × n matrices has length (Π χ²_n/n)^{1/2} in law: one
-when n → ∞ first, zero when L → ∞ first, and lognormal in between. Where widths differ the narrow layers count: Σ 1/n_l
-takes the place of L/n, and no mean width does. Data and dimension do not commute either: the spectrum of XXᵀ/n_0 is the
-Marchenko–Pastur law of P/n_0.
+up to higher orders in 1/n_l. After L Gaussian n × n matrices the length has the law of (Π χ²_n/n)^{1/2}. It tends to
+one when n → ∞ first, to zero when L → ∞ first, and is lognormal in between. Where widths differ, narrow layers count
+most: Σ 1/n_l replaces L/n, and no mean width can. The limits of many data and of high dimension do not commute either:
+for P data of dimension n_0, the rows of X, the spectrum of XXᵀ/n_0 follows the Marchenko–Pastur law of ratio P/n_0.
 """
 
 import numpy as np

@@ -1,8 +1,8 @@
 """Correlations in wide random networks approach their fixed point as exp(−l/ξ) with depth l.
 
-They are the correlations between two inputs at layer l. The depth scale is ξ = −1/log χ, where χ is the slope of the
-correlation map at the fixed point that correlations tend to: χ⊥ at correlation one in the ordered phase, the slope at
-c* < 1 in the chaotic phase. Beyond a few ξ the output has forgotten which input it saw.
+These are the correlations between two inputs at layer l. The depth scale is ξ = −1/log χ, where χ is the slope of the
+correlation map at its attracting fixed point: χ⊥ at correlation one in the ordered phase, the slope at c* < 1 in the
+chaotic phase. Beyond a few ξ the output has forgotten which input it saw.
 """
 
 import itertools
@@ -32,7 +32,7 @@ REMAINING = 0.1
 
 
 class Setting(NamedTuple):
-    """Fixed points at every (C_W, C_b), and inputs at rest there, each ``(3, 2)``."""
+    """Fixed points at every (C_W, C_b), and inputs whose variance is at the fixed point, each ``(3, 2)``."""
 
     scales: list[DepthScales]
     inputs: list[jax.Array]
@@ -40,7 +40,7 @@ class Setting(NamedTuple):
 
 @kit.claim
 class DepthScale(kit.Claim[Setting]):
-    """Correlations through wide random networks, at points of the phase diagram in order and in chaos."""
+    """Correlations in wide random networks, at ordered and chaotic points of the phase diagram."""
 
     activation: str = kit.param(
         "tanh", "activation", unit="name", scope=kit.choices("tanh", "erf", "sin")

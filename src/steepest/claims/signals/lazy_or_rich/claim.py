@@ -1,11 +1,11 @@
 """Feature learning vanishes with width in the NTK parameterization, and persists under µP.
 
 Networks of width n are trained until the loss first falls below a fixed value. In the NTK parameterization training
-becomes lazy as they widen: hidden pre-activations, the features, move like n^(−1/2) and the tangent kernel like 1/n,
-while the output changes by order one. In µP the last layer starts smaller and hidden layers take steps n times as
-large. There, and in the mean-field parameterization, which is the same without biases, all of these changes are of
-order one. A last layer that starts smaller is not enough: with one step size for all layers, as the notes print the
-remedy, features move less than before.
+becomes lazy as networks widen: hidden pre-activations, the features, move like n^(−1/2) and the tangent kernel like
+1/n, while the output changes by order one. In µP the last layer starts smaller and hidden layers take steps n times as
+large. In µP, and in the mean-field parameterization, which is the same without biases, features, kernel and output all
+change by order one. A smaller last layer at the start is not enough: with one step size for all layers, as in the
+notes' printed remedy, features move less than in the NTK parameterization.
 """
 
 from collections.abc import Sequence

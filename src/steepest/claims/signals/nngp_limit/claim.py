@@ -1,13 +1,13 @@
 """Outputs of wide random networks converge to a Gaussian process, with departures of order 1/n.
 
-The process has the kernel K^(L+1) of the layerwise recursion over L hidden layers, and n is their width. Given the last
-hidden layer the outputs are independent Gaussians with a random covariance Σ. As the hidden widths n grow Σ tends to
-K^(L+1). Its variance and the shift of its mean, both of order 1/n, are carried through the L hidden layers by the
-derivatives of that recursion. They give the excess kurtosis of an output, and the departure of the joint law at several
-inputs. For ReLU, networks whose weights are signs have an excess kurtosis that falls like 1/n too, with another factor.
+The process has the kernel K^(L+1) of the layerwise recursion over L hidden layers of width n. Given the last hidden
+layer, the outputs are independent Gaussians with a random covariance Σ. As n grows, Σ tends to K^(L+1). The variance of
+Σ and the shift of its mean are of order 1/n, and the derivatives of the recursion carry them through the L hidden
+layers. They give the excess kurtosis of an output, and the departure of the joint law at several inputs. For ReLU
+networks whose weights are random signs, the excess kurtosis also falls like 1/n, with another factor.
 
-The limit needs no bound on the growth of σ: for σ = exp, with two hidden layers, outputs have it too. But the mean of
-their covariance is infinite at every width, so that averages over neurons have moments only under such a bound.
+The limit needs no bound on the growth of σ: for σ = exp, with two hidden layers, outputs converge too. But the mean of
+their covariance is infinite at every width. So averages over neurons have moments only under such a bound.
 """
 
 from typing import Annotated

@@ -1,8 +1,9 @@
 """Input derivatives of random ReLU networks are exponentially sensitive to depth over width.
 
-At every width the second moment of an input–output derivative is 2/n_0 and the fourth grows by 1 + 5/n_l a layer
-(Gaussian weights; other laws need their kurtosis). The logarithm of the squared norm of a hidden Jacobian column is
-near N(−β/2, β) with β = 5 Σ 1/n_l: the typical derivative vanishes while its mean square stays.
+For n_0 inputs and hidden layers of widths n_l, the second moment of an input–output derivative is 2/n_0 at every width.
+The fourth moment grows by 1 + 5/n_l per layer for Gaussian weights; for other laws the factor depends on their
+kurtosis. The logarithm of the squared norm of a hidden Jacobian column is near N(−β/2, β) with β = 5 Σ 1/n_l: the
+typical derivative vanishes while the mean square stays.
 """
 
 from typing import NamedTuple
