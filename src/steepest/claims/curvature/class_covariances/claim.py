@@ -1,11 +1,11 @@
 """Training makes class means the source of outliers in feature and error covariances.
 
-Their share of the outliers rises in training at every layer. In the last layer class means carry nearly all of the
-outliers. For features the share of class means rises with depth. At every layer the features have a covariance H and
-the errors that all labels would send back a covariance Δ. What their largest eigenvalues consist of is measured by
-splitting both, exactly, into class means and what is around them. Without centring, features have one larger eigenvalue
-still, which belongs to the mean that all classes share. In untrained networks, class means carry a third of the
-outliers of the last features, and more in the first layer.
+The share of the outliers that class means carry rises in training at every layer. In the last layer class means carry
+nearly all of the outliers. For features the share of class means rises with depth. At every layer the features have a
+covariance H, and the errors that all labels would send back have a covariance Δ. Both covariances are split, exactly,
+into a part from class means and the variation around them; this shows what their largest eigenvalues consist of.
+Without centring, features have one even larger eigenvalue, which belongs to the mean that all classes share. In
+untrained networks, class means carry a third of the outliers of the last features, and more in the first layer.
 """
 
 from typing import Annotated

@@ -2,12 +2,12 @@
 
 For C = 10 most of the gradient lies along leading eigenvectors too just before large steps end, and less of it later.
 The number of eigenvectors that carry class means follows the number of classes C ≥ 4, not the number of images or
-weights, and they settle early. The class means have one direction more, that of their common mean; it lies some places
-further down, so that among the first 2C + 1 eigenvectors about C carry class means.
+weights. These eigenvectors settle early. The class means have one more direction, that of their common mean. It lies
+some places further down the spectrum, so about C of the first 2C + 1 eigenvectors carry class means.
 
-The gradient is looked at in the span of the first C, just before steps shrink and at the end of training. That at least
-four fifths of its square lie there, before they shrink, is said of ten classes only: with the fewest it is less. At the
-end it is less for every C.
+The gradient is projected on the span of the first C eigenvectors, just before steps shrink and at the end of training.
+Before steps shrink, at least four fifths of its square lie in this span for ten classes; with the fewest classes the
+share is smaller. At the end the share is smaller for every C.
 
 The spectrum has a negative lower end from the start on, which training brings nearer to zero.
 """

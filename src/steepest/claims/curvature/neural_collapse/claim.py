@@ -1,11 +1,12 @@
 """With the squared loss, features past zero error collapse onto class means that form a simplex.
 
-It is the centred means that form it, and the classifier's rows come near the same simplex. The network decides for the
-class of the nearest mean. Where every example's features are free and decayed like the weights, collapsed features with
-a simplex of centred means are the exact global minimum, and descent finds it from random starts; the classifier's rows
-are then the centred means with cross-entropy, and orthogonal with the squared loss without a bias. A network's features
-are not free. Trained far past zero error with the squared loss it collapses too; with cross-entropy the class means and
-the classifier do, or nearly, and the spread inside the classes falls two- to fourfold only.
+The centred class means form the simplex, and the classifier's rows come near the same simplex. The network decides for
+the class of the nearest mean. Suppose that every example's features are free and decayed like the weights. Then
+collapsed features with a simplex of centred means are the exact global minimum, and descent finds it from random
+starts. The classifier's rows are then proportional to the centred means with cross-entropy, and orthogonal with the
+squared loss without a bias. A network's features are not free, but trained far past zero error with the squared loss
+they collapse too. With cross-entropy the class means and the classifier reach this geometry, or nearly, but the
+variability inside the classes falls only two- to fourfold.
 """
 
 import math

@@ -1,11 +1,11 @@
 """Outliers of a classifier's Gauss–Newton matrix come from its class and cross-class parts.
 
-The matrix G splits into classes, pairs of classes and examples. For the cross-entropy, G is the second moment of the
-gradients that each example would have under each label. Averages over the examples of a class and over wrong labels
-split it, exactly, into a class part of rank C, a cross-class part of rank C(C − 2), what is left within the classes,
-and the terms of the true labels. The first two make the outliers; the notes give them to the class part alone, which is
-so only where features of different classes are orthogonal. The notes bound the rank of the Hessian by the number of
-examples, but each example brings C − 1 to the rank of G.
+The matrix G splits into classes, pairs of classes and examples. For the cross-entropy with C classes, G is the second
+moment of the gradients that each example would have under each label. Averages over the examples of a class and over
+wrong labels split G exactly into four parts: a class part of rank C, a cross-class part of rank C(C − 2), the rest
+within the classes, and the terms of the true labels. The class and cross-class parts make the outliers. The notes
+attribute the outliers to the class part only, which is right only where features of different classes are orthogonal.
+The notes bound the rank of the Hessian by the number of examples, but each example adds C − 1 to the rank of G.
 """
 
 from typing import Annotated, Any

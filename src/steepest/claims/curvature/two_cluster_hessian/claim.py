@@ -1,10 +1,10 @@
 """On two clusters, the class direction starts as the Hessian's outlier and ends below the rest.
 
-Its curvature starts at 1 + 2/s² times the rest. Points are ±(1, 1) plus noise of spread s, and a softmax classifier is
-trained on them. Before training every point is undecided, and the Hessian is the second moment of the inputs: s² in all
-directions, and 2 more along the line between the clusters. The trained classifier is undecided only between the
-clusters, near the plane where that line's coordinate is zero. What curvature is left comes from these points: they
-spread across the line as before, and hardly along it.
+The curvature along the class direction starts at 1 + 2/s² times the rest. Points are ±(1, 1) plus noise of standard
+deviation s, and a softmax classifier is trained on them. Before training every point is undecided, and the Hessian is
+the second moment of the inputs: s² in all directions, and 2 more along the line between the clusters. The trained
+classifier is undecided only between the clusters, near the plane where that line's coordinate is zero. The remaining
+curvature comes from points near this plane: they spread across the line as before, but hardly along it.
 """
 
 from typing import Annotated
@@ -36,7 +36,7 @@ TIMES = (0.1, 0.2, 0.4, 0.7, 1.2, 2.0, 4.0, 7.0, 12.0, 20.0, 40.0, 80.0, 150.0, 
 
 @kit.claim
 class TwoClusterHessian(kit.Claim[None]):
-    """Softmax regression on two Gaussian clusters, by gradient flow, with dense Hessians along the way."""
+    """Softmax regression on two Gaussian clusters, by gradient flow, with dense Hessians on the way."""
 
     spreads: tuple[kit.Positive, ...] = kit.param(
         (0.8, 1.1, 1.6),

@@ -1,10 +1,10 @@
 """At kinks, automatic differentiation can return a vector outside Clarke's subdifferential.
 
-For instance, relu(x) − relu(−x) equals x, and gets the slope 2 relu'(0) at 0 instead of 1. Random directions repair it:
-a one-sided derivative in a random direction has a gradient that lies in the subdifferential. Clarke's subdifferential
-obeys the chain rule as an inclusion only. A backward pass multiplies one element of each factor, and the product need
-not be an element of the subdifferential of the whole. Which wrong number comes out is known: it is the chain rule with
-the slope s that the primitive gives at a tie. One-sided derivatives do obey a chain rule.
+For instance, relu(x) − relu(−x) equals x, and gets the slope 2 relu'(0) at 0 instead of 1. Random directions repair
+this: a one-sided derivative in a random direction has a gradient that lies in the subdifferential. Clarke's
+subdifferential obeys the chain rule only as an inclusion. A backward pass multiplies one element of each factor, and
+the product need not be an element of the subdifferential of the whole program. The wrong number is known: the chain
+rule gives it, with the slope s that the primitive has at a tie. One-sided derivatives do obey a chain rule.
 """
 
 from collections.abc import Callable

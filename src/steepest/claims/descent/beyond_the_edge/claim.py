@@ -2,9 +2,10 @@
 
 The sharpness is the largest eigenvalue of the Hessian of the risk, and η the step size of descent. On a quadratic,
 descent diverges from every start whose sharpness is above 2/η. On a two-layer linear network the loss grows by a factor
-of the width, and descent lands where the sharpness is far below 2/η (the catapult). A tanh network of two hidden layers
-on digits does neither. The risk never exceeds its start: the steepest directions seem to hold little of it. The
-sharpness falls, mostly within some ten steps, and ends at the same value as in every other descent with this step size.
+of the order of the width, and descent ends where the sharpness is far below 2/η (the catapult). A tanh network of two
+hidden layers on digits does neither. The risk never exceeds its initial value: the steepest directions seem to hold
+little of it. The sharpness falls, mostly within some ten steps, and ends at the same value as in every other descent
+with this step size.
 """
 
 from typing import Annotated
@@ -33,7 +34,7 @@ MARGIN = (0.96, 1.09)  # the late sharpness oscillates a few percent above 2/η,
 
 @kit.claim
 class BeyondTheEdge(kit.Claim[Setting]):
-    """Tanh networks on centred digits, squared loss, each with step sizes that its own start is too sharp for."""
+    """Tanh networks on centred digits, squared loss, each with step sizes for which its start is too sharp."""
 
     multiple: tuple[Multiple, ...] = kit.param(
         (1.2, 1.5, 2.0),

@@ -1,13 +1,13 @@
 """Ascent on rows of length r solves max-cut's semidefinite program for almost all A if r(r+1)/2 > n.
 
 Here A is the n × n matrix of the program, and there are n rows. If r(r+3)/2 ≤ n, some matrices A trap the ascent at a
-value below the best. The program is max ⟨A, Z⟩ over Z ⪰ 0 with a diagonal of ones. Z = XXᵀ turns it into a problem
-without convexity over unit rows, and ascent replaces each row by the best one for all others. Where that ends, (Diag(λ)
-− A)X = 0. A symmetric matrix that vanishes on r dimensions meets r(r + 1)/2 conditions, and there are n multipliers λ:
-if these are fewer, almost no A has such an X of rank r, and an X of lower rank is a maximum only if it is the best.
-With shorter rows, up to r(r + 3)/2 = n, an A can be made with a maximum at which Diag(λ) − A has a negative eigenvalue,
-and which is worse than the best, a plain cut. Gaussian matrices show nothing of this: from the rank of the best Z on
-they are solved.
+value below the best. The program is max ⟨A, Z⟩ over Z ⪰ 0 with a diagonal of ones. Z = XXᵀ turns the program into a
+nonconvex problem over unit rows, and ascent replaces each row by the best row given all others. Where the ascent ends,
+(Diag(λ) − A)X = 0. A symmetric matrix that vanishes on r dimensions meets r(r + 1)/2 conditions, and there are n
+multipliers λ. If there are fewer multipliers than conditions, almost no A has such an X of rank r, and an X of lower
+rank is a maximum only if it is the best. With shorter rows, up to r(r + 3)/2 = n, one can construct an A with a maximum
+at which Diag(λ) − A has a negative eigenvalue. This maximum is worse than the best, a plain cut. Gaussian matrices do
+not show such traps: they are solved as soon as r reaches the rank of the best Z.
 """
 
 from typing import Annotated
@@ -26,7 +26,7 @@ Matrices = tuple[np.ndarray, ...]
 
 @kit.claim
 class BurerMonteiro(kit.Claim[Matrices]):
-    """Gaussian matrices from random starts, at every length of rows, and matrices made to trap rows of each length."""
+    """Gaussian matrices from random starts, at every length of rows, and matrices built to trap rows of each length."""
 
     sizes: tuple[Annotated[int, kit.Within(12, 60)], ...] = kit.param(
         (13, 14, 20, 27),

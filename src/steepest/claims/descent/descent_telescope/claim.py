@@ -1,10 +1,11 @@
 """Weights stay near every reference that fits well on the features met during gradient descent.
 
-The bound on the distance holds for networks that are homogeneous in the trained layer. In it, the sum of the risks on
-the way has the factor 2 − 0.41η, and no larger one holds. Expand ‖W_{t+1} − W̄‖² and sum over the steps: for any risk,
-any step size and any reference W̄ there is an identity, without convexity. For networks that are homogeneous in the
-trained layer each inner product is a difference of two risks, as if the risk were convex, provided that W̄ is judged by
-the features of the current step. The two together bound how far weights go, and how large risks are on the way.
+The bound on the distance holds for networks that are homogeneous in the trained layer. In this bound, with step size η,
+the sum of the risks on the way has the factor 2 − 0.41η, and no larger one holds. Expanding ‖W_{t+1} − W̄‖² and summing
+over the steps gives an identity for any risk, any step size and any reference W̄, without convexity. For networks that
+are homogeneous in the trained layer, each inner product in the identity is at least a difference of two risks, as if
+the risk were convex, provided that W̄ is judged by the features of the current step. Identity and inequality together
+bound how far weights move, and how large risks are on the way.
 """
 
 from typing import Annotated, Any

@@ -1,9 +1,10 @@
 """Full-batch gradient descent raises the sharpness until it reaches 2/η, and keeps it there.
 
 The sharpness is the largest eigenvalue of the Hessian of the risk. On a quadratic, descent with step size η is stable
-only below 2/η. On a network the sharpness rises by itself along gradient flow; descent follows until 2/η, where the
-flow would go on, and then hovers there. “Keeps it there” means that from three fifths of the T steps on every reading
-in every network is within the margin around 2/η. The risk goes on falling meanwhile: that is drawn, not judged.
+only below 2/η. On a network the sharpness rises by itself along gradient flow. Descent follows the flow until 2/η and
+then hovers there, while the flow would rise further. “Keeps it there” means that after three fifths of the T steps
+every reading in every network is within the margin around 2/η. Meanwhile the risk goes on falling, which is plotted,
+not judged.
 """
 
 import numpy as np

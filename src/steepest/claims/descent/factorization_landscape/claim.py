@@ -1,10 +1,10 @@
 """The matrix factorization loss ¼‖XXᵀ − M‖² has no spurious local minima.
 
 M is positive semidefinite. Every critical point but the best is a strict saddle: its Hessian has a negative eigenvalue.
-The critical points are the square roots of M on sets of its eigenvectors. Their values, and all eigenvalues of their
-Hessians, are known in closed form; only at the set of the largest eigenvalues no direction leads down. So descent from
-a random start finds a root of M, or its best approximation where X has fewer columns than M has rank, and leaves a
-saddle after a time log(1/distance) over its lowest curvature.
+The critical points are the square roots of M on sets of its eigenvectors. The values at critical points, and all
+eigenvalues of the Hessians, are known in closed form. Only at the set of the largest eigenvalues does no direction lead
+down. So descent from a random start finds a root of M, or its best approximation if the rank of M exceeds the number of
+columns of X. Descent leaves a saddle after a time of log(1/distance) over the size of the lowest curvature.
 """
 
 from typing import NamedTuple

@@ -1,9 +1,9 @@
 """Gradient flow on a two-layer linear network conserves its imbalance, which speeds up learning.
 
 The imbalance is D = UᵀU − VᵀV, where U and V are the layers. Gradient descent with step size η loses a share of it, of
-order η. On ½‖Y − UVᵀ‖² the flow keeps D. So D and the margin of the start bound the least singular values of both
-layers for ever, and with them the rate of the flow from below. Descent with a fixed step moves D in proportion to the
-step; with steps that adapt to the layers its risk still falls exponentially.
+order η. On the risk ½‖Y − UVᵀ‖² with target Y the flow keeps D. So D and the margin of the start bound the least
+singular values of both layers from below at all times, and hence the rate of the flow. Descent with a fixed step
+changes D in proportion to the step. With steps that adapt to the layers its risk still falls exponentially.
 """
 
 from collections.abc import Callable
@@ -50,7 +50,7 @@ class Lanes(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """Starts and targets of all flows; of the starts the first half has three outputs, the second two."""
+    """Starts and targets of all flows; the first half of the starts has three outputs, the second half two."""
 
     small: Lanes  # (starts, excesses)
     near: Lanes  # with a margin, (starts, 2)

@@ -2,8 +2,8 @@
 
 Forms are homogeneous polynomials, here of degree p. The formula also gives this number separately for each index, and
 the mean height of minima and of saddles of index 1. The gradient of such a form is independent of its height and of its
-Hessian, but the Hessian depends on the height h: it is a Gaussian matrix shifted by −p h. Minima are therefore low, and
-the higher the dimension, the more alike.
+Hessian. But the Hessian depends on the height h: it is a Gaussian matrix shifted by −p h. Minima are therefore low, and
+their heights become more alike as the dimension grows.
 """
 
 from math import gamma, pi
@@ -40,7 +40,7 @@ class Setting(NamedTuple):
 
 @kit.claim
 class KacRice(kit.Claim[Setting]):
-    """Isotropic Gaussian forms on the circle, by roots, and on spheres, by Newton's method from many starts."""
+    """Isotropic Gaussian forms on the circle, solved by roots, and on spheres, by Newton's method from many starts."""
 
     degrees: tuple[Annotated[int, kit.Within(3)], ...] = kit.param(
         (3, 4, 6), "p on the circle", scope=kit.choices((3, 4, 6), (3, 5, 8), (4, 6, 9))

@@ -2,10 +2,10 @@
 
 This is judged at balanced critical points. With three layers or more, a start of size α leaves the flat saddle at the
 origin after a time that is a power of 1/α. The balanced critical points of ½‖W_L⋯W_1 − Y‖² carry a set S of the
-singular pairs of Y. All eigenvalues of their Hessians are known. With two layers each but the best has a direction of
-negative curvature. With three or more the Hessian sees only a wrong order, that is, a pair in S that is smaller than
-one outside of it. It does not see that S is too small, as at the origin. There the risk falls in order L only, and a
-start of size α waits α^(2 − L), not log(1/α).
+singular pairs of Y. All eigenvalues of the Hessians at these points are known. With two layers each point but the best
+has a direction of negative curvature. With three layers or more the Hessian detects only a wrong order, that is, a pair
+in S that is smaller than a pair outside S. The Hessian does not detect that S is too small, as at the origin. There the
+risk falls only at order L, and a start of size α takes a time of order α^(2 − L), not log(1/α).
 """
 
 from typing import Annotated, NamedTuple

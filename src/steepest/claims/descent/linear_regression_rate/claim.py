@@ -1,9 +1,10 @@
 """On least squares, the constant step size 2/(λ_max + λ_min) makes gradient descent fastest.
 
 Momentum (heavy ball or Nesterov) reduces the number of steps from order κ to order √κ, where κ = λ_max/λ_min. With
-noisy gradients, the error vanishes only if the step sizes do. Descent contracts by max |1 − ηλ|, at best by (κ − 1)/(κ
-+ 1): it needs κ steps where heavy ball and Nesterov need √κ. With noisy gradients the mean square obeys a recursion: it
-tends to zero if the steps vanish and their sum diverges, whether the sum of their squares converges or not.
+noisy gradients, the error vanishes only if the step sizes do. Descent with step size η contracts by max |1 − ηλ|, at
+best by (κ − 1)/(κ + 1). So it needs order κ steps where heavy ball and Nesterov need order √κ. With noisy gradients the
+mean squared error obeys a recursion. It tends to zero if the steps vanish and their sum diverges, whether or not the
+sum of their squares converges.
 """
 
 from typing import Annotated, NamedTuple
@@ -41,7 +42,7 @@ WAYS = ("best", "long", "own")
 
 
 class Setting(NamedTuple):
-    """Problems, one a seed for each κ, and the real ones."""
+    """Problems, one per seed for each κ, and problems from real data."""
 
     grams: Values  # H = XXᵀ, (kappa, seed, d, d)
     starts: Values  # θ_0 − θ*, (kappa, seed, d)
@@ -51,7 +52,7 @@ class Setting(NamedTuple):
 
 @kit.claim
 class LinearRegressionRate(kit.Claim[Setting]):
-    """Random least squares of given condition, diabetes and breast cancer, and descents with noisy gradients."""
+    """Random least squares of given condition number, diabetes and breast cancer, and descents with noisy gradients."""
 
     kappas: tuple[Annotated[float, kit.Within(4)], ...] = kit.param(
         (10.0, 30.0, 100.0, 300.0, 1000.0),
