@@ -1,9 +1,9 @@
 """Policy gradient descent reaches the Riccati optimum of linear quadratic control.
 
-Its rate of convergence is known from the optimum. Yet the cost is not convex in the feedback. The cost C(K) of the
-feedback u = −Kx has one critical point where the starts span all directions. Gradient descent and natural gradient
-descent approach it at rates that the optimum's own matrices give, Gauss–Newton quadratically, and the costs of rollouts
-can take the place of gradients: the noise of their differences vanishes at the optimum too.
+Its rate of convergence is known from the optimum. Yet the cost is not convex in the feedback. If the initial states
+span all directions, the cost C(K) of the feedback u = −Kx has only one critical point. Gradient descent and natural
+gradient descent approach this point at rates that the optimum's own matrices give; Gauss–Newton approaches it
+quadratically. The costs of rollouts can replace gradients: the noise of their differences vanishes at the optimum too.
 """
 
 from typing import Annotated, NamedTuple
@@ -61,7 +61,7 @@ TILTS = (-0.9, -0.5, 0.5, 0.9)
 
 
 class Setting(NamedTuple):
-    """Systems, one a seed, with what every descent starts from."""
+    """Systems, one per seed, with the starts of all descents."""
 
     systems: Lqr
     starts: Values  # (seed, start, input, state), the first start zero

@@ -1,11 +1,11 @@
 """Descent completes a rank-one matrix almost exactly when the known entries connect all rows.
 
-It starts from small x. For n rows this takes about ½n(log n + 0.58) known entries in the mean, at large n. Of the
-symmetric matrix uuᵀ, which has no zeros, entries are known in random order. They are the edges of a graph, and
-determine the matrix exactly when a walk of even length leads from each row to each other: when the graph is connected
-and has an odd cycle, which it has by then. Descent on ¼‖P(xxᵀ − uuᵀ)‖², P the known entries, needs no more than that: a
-small start turns to the top eigenvector of the known entries, which has the signs of u, and with these signs the only
-critical point is x = ±u.
+Descent starts from small x. For n rows completion takes about ½n(log n + 0.58) known entries in the mean, at large n.
+The matrix uuᵀ is symmetric and has no zeros, and its entries become known in random order. The known entries are the
+edges of a graph. They determine the matrix exactly when a walk of even length leads from each row to each other row.
+This is so when the graph is connected and has an odd cycle; by the time it is connected it has an odd cycle. Descent on
+¼‖P(xxᵀ − uuᵀ)‖², where P selects the known entries, needs nothing more. A small start turns to the top eigenvector of
+the known entries, which has the signs of u, and with these signs the only critical point is x = ±u.
 """
 
 from typing import NamedTuple

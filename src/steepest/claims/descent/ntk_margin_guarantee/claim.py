@@ -1,10 +1,10 @@
 """Wide ReLU networks near their start learn parities to risk ε in about 1/(εγ_F²) steps.
 
 Here γ_F is the margin of the features at the start, in the Frobenius norm. Widths far below γ⁻⁸ are enough for most
-networks. With γ the margin of the features at the start, two-layer networks of width γ⁻⁸ are guaranteed the risk ε
-after order 1/(εγ²) steps. On parities the steps on frozen features are (e^z + z − 1)/γ_F², e^{−z} = e^ε − 1, with no
-other constant; the steps of trained networks of width 1024 are within a fifth of this at ε = 0.1. As many fresh points,
-each seen once, bring frozen features to the same risk.
+networks, where γ is the margin of the features at the start with every neuron bounded by itself. Theory guarantees
+two-layer networks of width γ⁻⁸ the risk ε after order 1/(εγ²) steps. On parities the number of steps on frozen features
+is (e^z + z − 1)/γ_F² with e^{−z} = e^ε − 1, with no other constant. Trained networks of width 1024 need this number to
+within a fifth, at ε = 0.1. As many fresh points, each seen once, bring frozen features to the same risk.
 """
 
 from typing import NamedTuple
@@ -41,7 +41,7 @@ LATE = 3  # times the predicted steps
 
 
 class Setting(NamedTuple):
-    """Parities on all points of cubes, and images of threes and eights with neurons, one set a draw."""
+    """Parities on all points of cubes, and images of threes and eights with neurons, one set per draw."""
 
     cubes: list[tuple[Values, Values]]
     images: Values  # (draws, n, 64), of length one
@@ -51,7 +51,7 @@ class Setting(NamedTuple):
 
 @kit.claim
 class NtkMarginGuarantee(kit.Claim[Setting]):
-    """Parity of two of d bits, all points: frozen features and trained networks; threes and eights, frozen."""
+    """Parity of two of d bits, all points, by frozen features and trained networks; threes and eights, by frozen features."""
 
     dimensions: tuple[kit.Count, ...] = kit.param(
         (2, 3, 4, 5, 6),

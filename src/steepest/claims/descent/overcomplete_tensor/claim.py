@@ -1,9 +1,10 @@
 """Power iteration on a random tensor of n ≤ d²/8 components ends near one of them for d = 128.
 
-The tensor is of order four: this is ascent of Σ⟨a_i, x⟩⁴ on the sphere, over random a_1 … a_n in R^d, and it ends near
-some ±a_i. For d = 32 only about half of the ascents do. The same is true for n = d²/4 at d = 64. How near follows from
-pairs of components: each of the others, at overlap c, pulls the maximum away by an angle θ(c), c³ to first order, and
-the squares of the tangents add up. Two components whose overlap exceeds ½ share one maximum.
+The tensor is of order four. Power iteration is ascent of Σ⟨a_i, x⟩⁴ on the sphere, with random components a_1 … a_n in
+R^d, and it ends near some ±a_i. For d = 32 only about half of the ascents do. The same is true for n = d²/4 at d = 64.
+The distance from the component follows from pairs of components. Each other component, at overlap c, pulls the maximum
+away by an angle θ(c), which is c³ to first order, and the squares of the tangents add up. Two components whose overlap
+exceeds ½ share one maximum.
 """
 
 from collections.abc import Callable
@@ -28,7 +29,7 @@ LOW = ("few dimensions", "many components")  # where it fails: d = 32, and n = d
 
 
 class Setting(NamedTuple):
-    """Components and starts of the judged tensors, one set a number of components, with the seeds first."""
+    """Components and starts of the judged tensors, one set for each number of components, with the seeds first."""
 
     components: tuple[Values, ...]  # (seeds, n, d)
     starts: tuple[Values, ...]  # (seeds, starts, d)
@@ -36,7 +37,7 @@ class Setting(NamedTuple):
 
 @kit.claim
 class OvercompleteTensor(kit.Claim[Setting]):
-    """Random unit components in high dimension, power iteration from random starts; and in low dimensions."""
+    """Random unit components in a high dimension and in low dimensions, power iteration from random starts."""
 
     d: kit.Count = kit.param(
         128, "dimension", scope=kit.between(128, 160, "below, some ends are not near a component")

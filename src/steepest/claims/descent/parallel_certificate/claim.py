@@ -2,9 +2,9 @@
 
 The polar of the residual tells when the growth may stop. A network of parallel units that are positively homogeneous,
 with a penalty of the same degree, is a convex problem once it is wide enough. A local minimum with an idle unit is then
-global. Whether a unit of weight zero would stay idle is asked of the polar, the largest correlation of the residual
-with any unit: at most the penalty at a global minimum, and above it wherever a new unit helps. For factorizations it is
-a singular value; for ReLU neurons in the plane it is known exactly on arcs of the circle.
+global. The polar tells whether a unit of weight zero would stay idle. It is the largest correlation of the residual
+with any unit: at most the penalty at a global minimum, and above the penalty wherever a new unit helps. For
+factorizations the polar is a singular value; for ReLU neurons in the plane it is known exactly on arcs of the circle.
 """
 
 from typing import NamedTuple

@@ -1,10 +1,10 @@
 """To first order in its quadratic term, a model fits deformed targets with drifting features.
 
 The quadratic term has the size ε, and the path of training is explicit to the same order. Gradient flow on z = φᵀθ +
-(ε/2) θᵀF(x)θ ends at θ^F + εθ^I up to ε². In the span of the training features it fits a linear model to targets
-deformed by the model's own bend; the features drift by εF(x)(θ^F − θ₀); and outside of the span, where the linear model
-never moves, the end depends on the path, which is at every time an explicit sum of exponentials. A real network whose
-output is scaled by α is such a model with ε = 1/α.
+(ε/2) θᵀF(x)θ from θ₀ ends at θ^F + εθ^I up to ε², where θ^F is the end for the linear model. In the span of the
+training features the flow fits a linear model to targets deformed by the model's own quadratic term. The features drift
+by εF(x)(θ^F − θ₀). Outside the span, where the linear model never moves, the end depends on the path, which at every
+time is an explicit sum of exponentials. A real network whose output is scaled by α is such a model with ε = 1/α.
 """
 
 from typing import Any, NamedTuple
@@ -45,7 +45,7 @@ class Setting(NamedTuple):
 
 
 class Ends(NamedTuple):
-    """What trained models have, over seeds and ε."""
+    """Results of trained models, over seeds and ε."""
 
     middle: Values  # θ on the way, (seeds, ε, p)
     end: Values  # θ at the end, (seeds, ε, p)

@@ -1,10 +1,10 @@
 """Random starts avoid strict saddles, but a chain of saddles can cost descent exponential time.
 
-The time is exponential in the number of saddles. With noise it is linear in that number. On −‖x‖₂² + ‖x‖₄⁴ each of the
-3^d critical points but 2^d is a strict saddle or a maximum, and no random start ends there. In a chain of saddles every
-room that descent must leave takes ρ times as long as the one before, because the coordinates that are to leave later
-have shrunk all the while. Noise keeps them at its own size: then all later rooms take equally long, about log(1/ν)
-steps.
+The time is exponential in the number of saddles. With noise it is linear in that number. On −‖x‖₂² + ‖x‖₄⁴ all of the
+3^d critical points except 2^d are strict saddles or maxima, and no random start ends at a saddle or maximum. In a chain
+of saddles, descent must leave one room, that is one saddle, after another. Each room takes ρ times as long as the
+previous room, because the coordinates of later rooms shrink all the while. Noise of size ν keeps these coordinates at
+size ν: then all later rooms take equally long, about log(1/ν) steps.
 """
 
 from itertools import product

@@ -1,11 +1,11 @@
 """The gradient of a random network is almost blind to parities of half of the bits.
 
 Its mean tangent kernel predicts how strongly it sees parities of k bits. Gaussian elimination finds these parities from
-few examples. A loss that is linear in the target sees it only through the correlation of the target with ∂f. The
-squares of these correlations with all 2^n parities have a fixed sum, so that few of them can be large. How large they
-are, over random weights, is the Krawtchouk transform of the mean tangent kernel: one number for each k. For half of the
-bits it is next to nothing. Elimination over the field of two numbers finds the same parities from n + 30 examples: it
-asks no statistical queries.
+few examples. The gradient of a loss that is linear in the target depends on the target only through its correlation
+with ∂f, the gradient of the output f. The squares of these correlations with all 2^n parities of n bits have a fixed
+sum, so only few can be large. Their mean size over random weights is the Krawtchouk transform of the mean tangent
+kernel: one number for each k. For half of the bits this number is almost zero. Elimination over the field of two
+numbers finds the same parities from n + 30 examples: it uses no statistical queries.
 """
 
 from math import comb

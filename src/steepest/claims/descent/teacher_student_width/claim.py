@@ -1,10 +1,11 @@
 """A student as wide as its ReLU teacher usually gets stuck, but one that is twice as wide does not.
 
-Wherever it is stuck, splitting one of its neurons opens a way down. On the exact risk for Gaussian inputs and an
-orthogonal teacher of fifteen neurons most students of fifteen neurons end at strict minima of a few fixed values above
-zero, and students of thirty at zero. At each of these minima the second derivative along the direction in which the
-halves of a split neuron part is negative: with one more neuron the minimum is a saddle. An objective by fourth Hermite
-polynomials has no such minima: its ascents, one neuron at a time, all end at the teacher's neurons.
+Wherever the student is stuck, splitting one of its neurons opens a way down. The risk is exact, for Gaussian inputs and
+an orthogonal teacher of fifteen neurons. Most students of fifteen neurons end at strict minima of a few fixed values
+above zero, and students of thirty neurons end at zero. At each of these minima one neuron can be split into halves that
+move apart, with a negative second derivative along this direction. So with one more neuron the minimum is a saddle. An
+objective by fourth Hermite polynomials has no such minima: its ascents, one neuron at a time, all end at the teacher's
+neurons.
 """
 
 import jax

@@ -1,9 +1,10 @@
 """From kd/2 examples on, the best spectral method sees the k directions of a quadratic teacher.
 
 The teacher is a sum of k squares ⟨θ, x⟩² in a large dimension d. From fewer examples no spectral method sees them.
-Spectral methods take Σ T(y)xxᵀ, with some function T of the label y: its k leading eigenvectors are compared with the
-span of the teacher's k directions. Below kd/2 they are, as d grows, no better than random for every T. Above it, with T
-= 1 − 1/y, they hold a share of the teacher that grows with n/kd by a formula; other T need more examples.
+Spectral methods take the matrix Σ T(y)xxᵀ over n examples, with some function T of the label y. The k leading
+eigenvectors of this matrix are compared with the span of the teacher's k directions. Below kd/2 examples these
+eigenvectors are, as d grows, no better than random for every T. Above, with T = 1 − 1/y, they hold a share of the
+teacher that grows with n/kd by a formula; other T need more examples.
 """
 
 import numpy as np
