@@ -51,7 +51,7 @@ class Setting(NamedTuple):
 
 @kit.claim
 class NtkMarginGuarantee(kit.Claim[Setting]):
-    """Parity of two of d bits, all points, by frozen features and trained networks; threes and eights, by frozen features."""
+    """Frozen features and trained networks on the parity of two of d bits, all points; frozen features on threes and eights."""
 
     dimensions: tuple[kit.Count, ...] = kit.param(
         (2, 3, 4, 5, 6),
