@@ -2,8 +2,8 @@
 
 For C = 10 most of the gradient lies along leading eigenvectors too just before large steps end, and less of it later.
 The number of eigenvectors that carry class means follows the number of classes C ≥ 4, not the number of images or
-weights. These eigenvectors settle early. The class means have one more direction, their common mean. It lies some
-places further down the spectrum, so about C of the first 2C + 1 eigenvectors carry class means.
+weights. These eigenvectors settle early. The class means have one more direction, their common mean. This direction
+lies some places further down the spectrum, so about C of the first 2C + 1 eigenvectors carry class means.
 
 The gradient is projected on the span of the first C eigenvectors, just before steps shrink and at the end of training.
 Before steps shrink, at least four fifths of its square lie in this span for ten classes; with the fewest classes the

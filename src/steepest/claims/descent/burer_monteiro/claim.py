@@ -6,8 +6,8 @@ nonconvex problem over unit rows, and ascent replaces each row by the best row g
 (Diag(λ) − A)X = 0. A symmetric matrix that vanishes on r dimensions meets r(r + 1)/2 conditions, and there are n
 multipliers λ. If there are fewer multipliers than conditions, almost no A has such an X of rank r, and an X of lower
 rank is a maximum only if it is the best. With shorter rows, up to r(r + 3)/2 = n, one can construct an A with a maximum
-at which Diag(λ) − A has a negative eigenvalue. This maximum is worse than the best, a plain cut. Gaussian matrices do
-not show such traps: they are solved as soon as r reaches the rank of the best Z.
+at which Diag(λ) − A has a negative eigenvalue. This maximum is worse than the best, which is a plain cut. Gaussian
+matrices do not show such traps: they are solved as soon as r reaches the rank of the best Z.
 """
 
 from typing import Annotated

@@ -51,7 +51,7 @@ class Setting(NamedTuple):
 
 @kit.claim
 class NtkMarginGuarantee(kit.Claim[Setting]):
-    """Frozen features and trained networks on the parity of two of d bits, all points; frozen ones on threes and eights."""
+    """Frozen features and trained networks on the parity of two of d bits, all points; frozen on threes and eights."""
 
     dimensions: tuple[kit.Count, ...] = kit.param(
         (2, 3, 4, 5, 6),

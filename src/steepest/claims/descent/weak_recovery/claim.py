@@ -1,9 +1,9 @@
 """From kd/2 examples on, the best spectral method sees the k directions of a quadratic teacher.
 
-The teacher is a sum of k squares ⟨θ, x⟩² in a large dimension d. From fewer examples no spectral method sees them.
+From fewer examples no spectral method sees them. The teacher is a sum of k squares ⟨θ, x⟩² in a large dimension d.
 Spectral methods take the matrix Σ T(y)xxᵀ over n examples, with some function T of the label y. The k leading
 eigenvectors of this matrix are compared with the span of the teacher's k directions. Below kd/2 examples these
-eigenvectors are, as d grows, no better than random for every T. Above, with T = 1 − 1/y, they hold a share of the
+eigenvectors are, as d grows, no better than random for every T. Above kd/2, with T = 1 − 1/y, they hold a share of the
 teacher that grows with n/kd by a formula; other T need more examples.
 """
 
