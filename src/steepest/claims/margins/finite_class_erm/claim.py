@@ -2,11 +2,11 @@
 
 The right predictor has accuracy ½ + ε, all others are worthless, and a class of twice the size has names of one more
 bit. If names are charged for their length, only the bits of the right predictor's name cost examples. With b bits one
-can name 2^b predictors. Each that is worthless is right on m examples as often as a fair coin, and the luckiest of them
-on m/2 + √(m b log 2/2) or so. For many bits the right one, of accuracy ½ + ε, is ahead with (½ + ε)m once m exceeds b
-(log 2)/2ε²: what counts of a class is the length of its names. If every name is charged √(length · (log 2)/2m), the
-luck of long names is paid for, and what the right one needs is set by its own length, with a surcharge. Here names are
-sets of bits, and predictors parities.
+can name 2^b predictors. A worthless predictor is right on m examples as often as a fair coin, and the luckiest of them
+is right on about m/2 + √(m b log 2/2). For many bits the right predictor, with (½ + ε)m, is ahead once m exceeds b (log
+2)/2ε²: what counts is the length of the names in the class. If every name is charged √(length · (log 2)/2m), the luck
+of long names is paid for. What the right predictor needs is then set by the length of its own name, with a surcharge.
+Here names are sets of bits, and predictors are parities.
 """
 
 from typing import Annotated

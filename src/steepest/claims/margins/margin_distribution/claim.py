@@ -1,13 +1,13 @@
 """Margins over spectral complexity tell true labels from random ones, while raw margins hardly do.
 
 Networks with true and with random labels are compared at the same training risk, after the same number of steps. Train
-a network twice from one start on the same digits, with true labels and with random ones, until no image is wrong and
-the risk is the same. True labels are learned in fewer steps; to make the numbers of steps equal they are trained with a
-smaller step size. Then nearly every margin under true labels is larger than one under random labels, once margins are
-divided by the spectral complexity of Bartlett, Foster and Telgarsky (2017). As they are, margins order about three
-pairs of five. The same holds for margins of kernel machines and of boosted stumps over their norms, on two classes.
-With random labels the normalized margins of two data sets of one size do not lie on top of each other: Gaussian inputs
-without a direction have larger ones than digits, at two layers.
+a network twice from the same start on the same digits, with true labels and with random ones, until no image is wrong
+and the risk is the same. True labels are learned in fewer steps; to make the numbers of steps equal they are trained
+with a smaller step size. Then nearly every margin under true labels is larger than a margin under random labels, once
+margins are divided by the spectral complexity of Bartlett, Foster and Telgarsky (2017). Raw margins order about three
+pairs of five. The same holds, on two classes, for margins of kernel machines and of boosted stumps over their norms.
+With random labels the normalized margins of two data sets of equal size do not lie on top of each other: at two layers,
+isotropic Gaussian inputs have larger margins than digits.
 """
 
 import math

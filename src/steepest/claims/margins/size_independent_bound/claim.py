@@ -1,10 +1,10 @@
 """Two-layer ReLU networks of norm one have the Rademacher average of a single neuron.
 
-On n Gaussian points of the plane it is about 0.8/√n. Deep linear networks of norm one have the Rademacher average of
-vectors of length one. The norm is ½‖θ‖², of all weights. As |v|‖w‖ ≤ ½(v² + ‖w‖²), a network of two layers is a mean of
-neurons ±relu⟨u, x⟩, ‖u‖ = 1, and a mean correlates with coin tosses no better than the best of them. With L layers the
-norm is ‖θ‖²/L, and a linear network is a vector of length one at most. So a margin bound, 2 Rad over the margin, does
-not know how large the network is.
+On n Gaussian points in the plane this average is about 0.8/√n. Deep linear networks of norm one have the Rademacher
+average of vectors of length one. The norm is ½‖θ‖², with θ all weights. As |v|‖w‖ ≤ ½(v² + ‖w‖²), a network of two
+layers is a mean of neurons ±relu⟨u, x⟩, ‖u‖ = 1, and a mean correlates with coin tosses no better than the best neuron.
+With L layers the norm is ‖θ‖²/L, and a linear network of norm one is a vector of length at most one. So a margin bound,
+2 Rad over the margin, does not depend on how large the network is.
 """
 
 from typing import Annotated

@@ -2,13 +2,15 @@
 
 Gradient descent with short steps stays in the first ripple, the one in which it starts. The bowl f is ‖x‖²/2 in d
 dimensions, and F is f with bumps. If |F − f| ≤ δ everywhere and f is convex, then under exp(−F/T) the mean of f − min f
-is at most e^{2δ/T} dT, and half of that for f = ‖x‖²/2: densities differ by a factor between e^{−2δ/T} and e^{2δ/T},
-and Z(T)/T^d = ∫exp(−f(Ty)/T) dy falls with T, so that T² d log Z/dT ≤ dT. The worst F is known for the bowl: its mean
-is R dT/2 with an R far below the bound. At T = δ that is O(dδ), and walkers that read values of F alone get there:
-steep ripples, in which descent with steps below 1/L is caught, are leapt over (L is the largest curvature of F).
+is at most e^{2δ/T} dT, and at most half of this for f = ‖x‖²/2. The reason is that the densities differ by a factor
+between e^{−2δ/T} and e^{2δ/T}, and Z(T)/T^d = ∫exp(−f(Ty)/T) dy falls with T, so T² d log Z/dT ≤ dT. For the bowl the
+worst F is known: its mean is R dT/2 with an R far below the bound. At T = δ this mean is O(dδ), and walkers that read
+only values of F get there. They leap over steep ripples, in which descent with steps below 1/L is caught (L is the
+largest curvature of F).
 
-Descent with noise at its temperature and steps of 1/2L gets there too, in 2L I₀(a/T)² steps a factor of e, with a the
-amplitude of a coordinate's ripple: polynomial in L ≈ aω² at the frequency ω, and far more than Metropolis takes.
+Descent with noise at this temperature and steps of 1/2L gets there too, in 2L I₀(a/T)² steps for each factor of e, with
+a the amplitude of a coordinate's ripple. This number is polynomial in L ≈ aω², with ω the ripple's frequency, and far
+larger than the number that Metropolis takes.
 """
 
 from typing import NamedTuple

@@ -2,11 +2,11 @@
 
 Here k counts steps, and the depth of the other well is called D. A walk starts at the bottom of the other well. At step
 k it leaves that well with chance k^(−D/c)/4: at the temperature T = c/log k this is e^(−D/T)/4. The sum of these
-chances is infinite just if c ≥ D. Above D the walk in the end keeps up with Gibbs's law at its temperature, and its
-chance to be in the wrong well falls like k^(−Δ/c), where Δ is the difference of both bottoms: the best c is just above
-D. At D it falls like k^(−1/4) where Δ > D/4, as a try at a pass without a barrier would succeed with chance ¼. Below D
-a part of the walks stays for ever. The depth D + Δ of the deeper well does not matter: with c below D + Δ a walk leaves
-that one only finitely often.
+chances is infinite exactly if c ≥ D. For c > D the walk in the end keeps up with Gibbs's law at its temperature. Its
+chance to be in the wrong well falls like k^(−Δ/c), where Δ is the height difference of the two bottoms, so the best c
+is just above D. At c = D the chance falls like k^(−1/4) where Δ > D/4, as a try at a pass without a barrier would
+succeed with chance ¼. For c < D some of the walks stay for ever. The depth D + Δ of the deeper well does not matter:
+with c below D + Δ a walk leaves the deeper well only finitely often.
 """
 
 from collections.abc import Callable

@@ -1,8 +1,9 @@
 """Noise with covariance αH drives SGD along a valley of minima to where the trace of H is smaller.
 
-H is the Hessian of the loss. Noise on the labels is such a noise. To first order in the step the walls of a valley
-carry an equilibrium of height γα/2 whatever their steepness, so that the mean force on the valley is −γα/2 times the
-slope of Σλ. With two different α it may point to the sharper side.
+H is the Hessian of the loss, with eigenvalues λ, and α a constant. Noise on the labels is such a noise. To first order
+in the step size γ, the weights keep an equilibrium of height γα/2 on the walls of a valley, whatever their steepness.
+So the mean force along the valley is −γα/2 times the slope of Σλ. With two different α it may point to the sharper
+side.
 """
 
 from typing import Annotated, NamedTuple
@@ -31,9 +32,10 @@ FRESH = (1, 0)  # whether the label's error is drawn anew at each step
 
 
 class Setting(NamedTuple):
-    """The valleys that are walked: the claim's, tanh walls with unequal and equal α, the claim's held in place.
+    """The valleys that are walked: the claim's valley, tanh walls with unequal and equal α, and two more.
 
-    The last is the claim's with noise that is the same however steep the wall.
+    These two are the claim's valley with the weights held in place, and with noise that is the same however steep the
+    wall.
     """
 
     start: Values  # (5,) θ̂ at first

@@ -2,7 +2,7 @@
 
 That is, weights θ align with the gradient by ½γ tr C̃, at any step size γ. The gradient is zero on average. C̃ is the
 second moment of a batch's gradient, not its covariance. On least squares the whole stationary covariance of the weights
-is a linear system, exact at any step, whose solution the runs must meet.
+solves a linear system, exact at any step size, and the runs must agree with its solution.
 """
 
 from typing import NamedTuple
@@ -37,7 +37,7 @@ class Setting(NamedTuple):
 
 @kit.claim
 class FluctuationDissipation(kit.Claim[Setting]):
-    """Ridged linear models of breast cancer, squared and logistic loss, batches drawn by independent coins."""
+    """Ridged linear models of breast cancer, squared and logistic loss, batches sampled by independent coins."""
 
     shares: tuple[kit.Fraction, ...] = kit.param(
         (0.15, 0.3, 0.6),

@@ -1,11 +1,12 @@
 """On quadratics, Langevin dynamics with momentum forgets its start in √κ steps instead of κ.
 
 Here κ is the condition number, a step takes one gradient, and constant factors are left out. At best it forgets as fast
-as the heavy ball converges, at the best step and friction. Discretized by BAOAB, the mean along an eigenvector obeys μ²
-− (1 + c)(1 − h²λ/2)μ + c = 0 with c = e^{−γh}: the polynomial of Polyak's heavy ball of momentum c and step (1 +
-c)h²/2. So the mean is stable if and only if h < 2/√λ_max, the friction 2√λ_min at h = 1/√λ_max forgets as e^{−n/√κ},
-and the best radius over all h and γ is (√κ − 1)/(√κ + 1). Places then have the right variance at every stable step,
-which walkers without momentum at the step 1/λ_max miss by a factor two.
+as the heavy ball converges, at the best step and friction. Discretized by BAOAB with step size h and friction γ, the
+factor μ of the mean along an eigenvector of eigenvalue λ obeys μ² − (1 + c)(1 − h²λ/2)μ + c = 0 with c = e^{−γh}. This
+is the polynomial of Polyak's heavy ball of momentum c and step size (1 + c)h²/2. So the mean is stable if and only if h
+< 2/√λ_max. The friction 2√λ_min at h = 1/√λ_max forgets as e^{−n/√κ} in n steps, and the best spectral radius over all
+h and γ is (√κ − 1)/(√κ + 1). Places have the right variance at every stable step size, while walkers without momentum
+at the step size 1/λ_max miss it by a factor of two.
 """
 
 from typing import Annotated, NamedTuple

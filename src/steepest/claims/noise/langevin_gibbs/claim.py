@@ -2,11 +2,12 @@
 
 This is the limit of short steps ε. The walk X' = X − ε∇f + √(2ε/β) ξ is descent with noise. Its own stationary law is
 not Gibbs's: on a parabola of curvature λ the variance is too large by the factor 1/(1 − ελ/2). To first order in ε, its
-log density is shifted by ε(β|∇f|²/4 − Δf/2), up to a constant, and the mean of an observable by ε times its covariance
-with β|∇f|²/4 − Δf/2.
+log density is shifted by ε(β|∇f|²/4 − Δf/2), up to a constant, and the mean of an observable is shifted by ε times its
+covariance with β|∇f|²/4 − Δf/2.
 
-Gibbs's law is approached in Wasserstein distance at the same rate. How that depends on the dimension is the potential's
-affair: wells of their own have the gap of one, and wells that are tied together one that falls exponentially.
+Gibbs's law is approached in Wasserstein distance at the same rate. How this rate depends on the dimension is set by the
+potential: independent wells have the gap of one well, and wells that are tied together have a gap that falls
+exponentially.
 """
 
 from typing import NamedTuple
@@ -69,7 +70,7 @@ WELLS = 0.01
 
 
 class Setting(NamedTuple):
-    """The ridge risk of the real data, in numbers, and walkers drawn from its posterior.
+    """The ridge risk of the real data, in numbers, and walkers sampled from its posterior.
 
     Attributes:
         curvatures: λ, eigenvalues of the Hessian, increasing, shape ``(30,)``.

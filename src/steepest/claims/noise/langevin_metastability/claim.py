@@ -1,10 +1,11 @@
 """The mean exit time of Langevin dynamics from a basin tends to the Eyring–Kramers formula.
 
 It does so as the temperature goes to zero. The exit time has a nearly exponential distribution. The barrier is in the
-exponent, curvatures are in front: the root of those across the path at the saddle, over those at the minimum and the
-one along the path at the saddle. At the temperatures that one can simulate the formula is 9 to 25 % off; at lower ones
-by a constant times the temperature, which is known on the line. The exact mean is an integral at every temperature, and
-beside fast directions it holds with an effective potential.
+exponent, and curvatures are in front: the square root of the curvatures across the path at the saddle, divided by the
+curvatures at the minimum and by the curvature along the path at the saddle. At temperatures that can be simulated the
+formula is 9 to 25 % off. At lower temperatures it is off by a constant times the temperature, and the constant is known
+on the line. There the exact mean is an integral at every temperature; beside fast directions the integral holds with an
+effective potential.
 """
 
 from typing import Any

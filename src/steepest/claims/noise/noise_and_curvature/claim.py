@@ -2,8 +2,9 @@
 
 This is late in training; L is the loss, and K the number of classes. Some sharp directions of the Hessian have none of
 this noise. The lecture assumes that late in training the covariance C of an example's gradient is α times the Hessian
-H. With fresh noise on the labels it is. With a network's own residuals the traces fit, and the directions do not. Under
-cross-entropy with labels that the network draws C is the mean Hessian, at any weights: it is the Fisher information.
+H. With fresh noise on the labels this is true. With a network's own residuals the traces fit, but the directions do
+not. Under cross-entropy with labels that the network samples, C is the mean Hessian at any weights: it is the Fisher
+information.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
 """Descent at temperature 1/β strays δ from its noiseless path with the chance C e^(−βI)/√β.
 
 This is for large β and a fixed time T. I is the least action of a path that strays so far. The action of a path is ¼∫|ẋ
-+ ∇f|². On a parabola I(δ) = λδ²/(2(1 − e^(−2λT))), and C is known too, from the chance to be outside at some look over
-that to be outside at the end.
++ ∇f|². On a parabola of curvature λ, I(δ) = λδ²/(2(1 − e^(−2λT))). There C is known too, from the ratio of two chances:
+to be outside at some observation, and to be outside at the end.
 """
 
 from collections.abc import Callable

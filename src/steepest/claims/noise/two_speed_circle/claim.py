@@ -1,10 +1,9 @@
 """A walk with steps twice as long on half of a large circle spends 4/5 of its time on the other half.
 
-Its time at a place is ∝ 1/variance of the steps from there. Steps of mean zero and variance σ²(θ) that depends on where
-they start have the stationary density 1/σ², up to a constant: Itô's convention, Σ ∂_i∂_j(C_ij p) = 0. On a ring of N
-sites the share is 4N/(5N + 4) exactly if four divides N. In two dimensions time is not in general inverse to the trace
-of the covariance C: noise along one coordinate whose size depends on the other one alone leaves the uniform law as it
-is.
+Its time at a place is ∝ 1/variance of the steps from there. Steps of mean zero, whose variance σ²(θ) depends on where
+they start, have the stationary density 1/σ², up to a constant: Itô's convention, Σ ∂_i∂_j(C_ij p) = 0. On a ring of N
+sites the share is exactly 4N/(5N + 4) if four divides N. In two dimensions time is not in general inverse to the trace
+of the covariance C: noise along one coordinate whose size depends only on the other coordinate leaves the law uniform.
 """
 
 from typing import Annotated, Any
