@@ -1,19 +1,18 @@
 """The posterior of a deep linear network that fits its data mixes Gaussians over one random scale.
 
 For data larger than the prior expects, the evidence has a best depth. All hidden layers enter through one number, the
-squared length s of their product: given s the weights are Gaussian, and the data weigh s by s^(−P/2)e^(−PA/2s), which
-knows them by their size A alone. Posterior and evidence are therefore integrals over s, exact at finite size. Depth
-acts like learning the prior's variance; at finite P it is not free: of data larger than the prior expects, A > 1, the
-evidence rises with depth and then falls. A prediction f(x) is not Gaussian, though the notes print it so: it has the
-variance E s‖x_⊥‖²/n_0, where x_⊥ is the part of x off the data's span, and a fourth moment that is larger by E s²/(E
-s)².
+squared length s of their product. Given s the weights are Gaussian. P examples weigh s by s^(−P/2)e^(−PA/2s), which
+depends on the data only through their size A. So posterior and evidence are integrals over s, exact at finite size.
+Depth acts like learning the prior's variance, but at finite P it is not free: for data larger than the prior expects, A
+> 1, the evidence rises with depth and then falls. The notes print a Gaussian law for a prediction f(x), which is not
+Gaussian. Its variance is E s‖x_⊥‖²/n_0, where x_⊥ is the part of x off the data's span, and its fourth moment is larger
+than a Gaussian's by the factor E s²/(E s)².
 
-A Gibbs chain over all matrices judges the posterior: it knows only X, y and the Gaussian prior, and integrates
-nothing. The evidence is a mean over networks of the prior, each weighed by the Gaussian density of y given its upper
-layers.
+A Gibbs chain over all matrices judges the posterior: it knows only X, y and the Gaussian prior, and integrates nothing.
+The evidence is a mean over networks from the prior, each weighed by the Gaussian density of y given its upper layers.
 
-Not tested here: with many data and many layers s tends to e^u, u = λ(Ae^(−u) − 1), where λ = PΣ1/n_l. That compares
-the exact integral with its limit and samples nothing; tests of the library do it.
+Not tested here: with many data and many layers s tends to e^u, where u = λ(Ae^(−u) − 1) and λ = PΣ1/n_l. Such a test
+compares the exact integral with its limit and samples nothing; tests of the library do this.
 """
 
 from collections.abc import Sequence

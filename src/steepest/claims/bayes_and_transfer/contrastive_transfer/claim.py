@@ -1,10 +1,10 @@
 """A low contrastive loss guarantees a good mean classifier for the average pair of classes.
 
-This bound holds for every representation. The mean classifier has the class means of the representation as its
-weights. The proof is Jensen's inequality twice: means in place of examples can only lower a convex loss, and a
-negative from the positive's own class costs at least one bit. What is lost is the spread within classes, to leading
-order exactly; because of it representations cannot be compared by their contrastive losses alone. With k negatives at
-a time it is the same, for the mean classifier among k + 1 classes with ties.
+This bound holds for every representation. The mean classifier has the class means of the representation as its weights.
+The proof uses Jensen's inequality twice: means in place of examples can only lower a convex loss, and a negative from
+the positive's own class costs at least one bit. To leading order the bound loses exactly the spread within classes.
+Because of this spread, contrastive losses are not enough to compare representations. With k negatives at a time the
+same holds for the mean classifier among k + 1 classes with ties.
 """
 
 from itertools import pairwise

@@ -1,12 +1,12 @@
 """AdaBoost comes close to the largest ℓ1 margin with small steps, and can miss it with exact steps.
 
-With small steps the margin and the edges of the classifiers that AdaBoost picks meet at that largest margin γ̄. On one
+With small steps the margin and the edges of the classifiers that AdaBoost picks meet at this largest margin γ̄. On one
 matrix of votes exact steps stop at the margin 1/3, which is 8/9 of γ̄ there. AdaBoost is coordinate descent on the
-exponential loss over a dictionary of classifiers, here all decision stumps. Nothing in it mentions margins. The
-largest margin γ̄ is known from a linear program. No margin exceeds γ̄ and no edge falls below it, so that small steps
-close in on it from two sides: with ν times the exact step the edges settle where the risk falls by γ̄ a unit of ‖w‖₁,
-near γ̄/(1 − ν/2). On a matrix of Rudin, Daubechies and Schapire the exact step takes three classifiers in turn for
-ever, with edges (√5 − 1)/2 and the margin 1/3, where γ̄ = 3/8.
+exponential loss over a dictionary of classifiers, here all decision stumps. Nothing in this descent mentions margins.
+The largest margin γ̄ is known from a linear program. No margin exceeds γ̄ and no edge falls below it, so small steps
+close in on γ̄ from two sides. With ν times the exact step the edges settle where the risk falls by γ̄ a unit of ‖w‖₁,
+near γ̄/(1 − ν/2). On a matrix of Rudin, Daubechies and Schapire exact steps take three classifiers in turn for ever,
+with edges (√5 − 1)/2 and the margin 1/3, where γ̄ = 3/8.
 """
 
 from typing import Annotated, NamedTuple

@@ -1,12 +1,13 @@
 """Adam can fit every training label and still assign every new example to the majority class.
 
-The sets here are separated by one feature, and gradient descent errs on no new example of them. Besides that feature
-every example has some that are one in all examples, and some of its own; a new example's own features were never seen.
-From zero, a rule that divides each weight's gradient by its own past sizes first steps along the signs of Xᵀy, in
-which each feature counts as much as any other. On these sets sign(Xᵀy) has the same margin on all examples; so every
-later gradient is a multiple of Xᵀy too, and the direction never changes. It gives every feature one weight: the
-constant ones, which vote for the common class, outvote the one that separates. Gradient descent stays in the span of
-the examples and ends at the solution of least length, where a feature counts by how many examples share it.
+The sets here are separated by one feature, and gradient descent errs on no new example of them. Besides this feature,
+every example has features that are one in all examples, and features of its own; a new example's own features were
+never seen. From zero, a rule that divides each weight's gradient by its own past sizes first steps along the signs of
+Xᵀy, where all features count equally. On these sets sign(Xᵀy) has the same margin on all examples. So every later
+gradient is a multiple of Xᵀy too, and the direction never changes. In this direction all features have weights of one
+size, so the constant features, which vote for the common class, outvote the feature that separates. Gradient descent
+stays in the span of the examples and ends at the solution of least length, where a feature counts by how many examples
+share it.
 """
 
 from typing import Annotated

@@ -1,8 +1,8 @@
 """On the exponential loss, diagonal networks of L layers end at local minima of the ℓ_{2/L} norm.
 
-The minima are those under margins of at least one, and the networks tend to them in direction. On the squared loss
-they do not: from small starts, every depth L ≥ 2 tends to the ℓ1 interpolant, only faster the deeper. The literature's
-"ℓ_{2/L}" needs this care: it is true of margins, where the weights grow without end.
+These are minima under margins of at least one, and the networks converge to them in direction. On the squared loss they
+do not: from small starts, every depth L ≥ 2 tends to the ℓ1 interpolant, and deeper networks only get there faster. The
+literature's "ℓ_{2/L}" needs this care: it is true for margins, where the weights grow without end.
 """
 
 from itertools import islice

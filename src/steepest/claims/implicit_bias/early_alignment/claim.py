@@ -1,15 +1,16 @@
 """From small initial weights, ReLU neurons first turn to the sum of one class's inputs, then grow.
 
 Take two-layer ReLU networks on μ-orthogonally separable data, started balanced at scale ε. While all norms stay of
-order √ε and the loss is flat, every living neuron turns toward the sum x_± of the examples of its output weight's
-sign. Once it sees all of them, tan(θ/2) of its angle falls like exp(−Ct) and its norm grows like exp(Ct), C = ‖x_±‖/n.
-After a time of log(1/ε)/C the loss falls, in the end like 1/(t log t).
+order √ε and the loss is flat, every living neuron turns toward the sum x_± of the examples of its output weight's sign.
+Once the neuron sees all of these examples, tan(θ/2) of its angle θ to x_± falls like exp(−Ct) and its norm grows like
+exp(Ct), with C = ‖x_±‖/n. After a time of log(1/ε)/C the loss falls, in the end like 1/(t log t).
 
-On two examples with the cosine μ a neuron that sees only one of them turns to it, and so toward the other, which it
-sees after a time of order log(1/μ). Sources bound such times by (log n)/μ or (log n)/√μ.
+On two examples with the cosine μ a neuron that sees only one example turns to this example, and so toward the other,
+which it sees after a time of order log(1/μ). Sources bound such times by (log n)/μ or (log n)/√μ.
 
-With biases, weights of a constant coordinate c, neurons turn to the sums of their classes exactly where these do not
-see the other class. Beyond that c they turn to the shortest of all x_± − Σ α_j x_j over the other class, 0 ≤ α_j ≤ 1.
+With biases, which are weights of a constant coordinate c, neurons turn to the sums of their classes exactly where these
+sums do not see the other class. For larger c they turn to the shortest of all vectors x_± − Σ α_j x_j, with the sum
+over the other class and 0 ≤ α_j ≤ 1.
 """
 
 import jax

@@ -2,8 +2,8 @@
 
 The penalty of a function is the larger of the two, and training finds the function of least penalized risk. The least
 ½‖weights‖² for f: R → R is max(∫|f''|, |f'(−∞) + f'(+∞)|) = C(f). Weight decay ½λ‖weights‖² on a wide network is then
-the penalty λ C(f) on functions, a convex problem. What the minimum is, is a theorem; that descent on the weights,
-which is not convex, finds it is what the experiment tests.
+the penalty λ C(f) on functions, a convex problem. A theorem says what the minimum is. The experiment tests that descent
+on the weights, which is not convex, finds this minimum.
 """
 
 from typing import NamedTuple

@@ -2,11 +2,11 @@
 
 KKT points are where the optimality conditions of the largest margin hold, for ReLU in Clarke's sense. Gradient flow
 with the exponential loss on a network of degree L keeps raising the smoothed margin log(1/Σexp(−u)) / ‖θ‖^L from the
-moment that the sum is below one, and its weights tend in direction to points where the optimality conditions of min
-½‖θ‖² under margins of one hold (for ReLU that they are stationary is judged, and not that nothing weighs off the
-margin). No convexity is needed, and none is there. How far the weights still are from such a point is paid for in
-margin: (d log margin)/(d log ‖θ‖) is at least L tan² of the angle between θ and its velocity, and the distance of θ
-from the cone of gradients is no more than that angle allows.
+moment that the sum is below one, with u the margins. Its weights tend in direction to points where the optimality
+conditions of min ½‖θ‖² under margins of one hold. For ReLU it is judged that these points are stationary, but not that
+nothing weighs off the margin. No convexity is needed, and there is none. How far the weights still are from such a
+point is paid for in margin: (d log margin)/(d log ‖θ‖) is at least L tan² of the angle between θ and its velocity, and
+the distance of θ from the cone of gradients is at most what this angle allows.
 """
 
 from itertools import pairwise
@@ -44,7 +44,7 @@ class Setting(NamedTuple):
 
 
 class State(NamedTuple):
-    """What a step changes: the weights, and of the smoothed and the plain margin the largest and the largest drop."""
+    """What a step changes: the weights, and the largest value and largest drop of the smoothed and the plain margin."""
 
     theta: jax.Array  # (p,)
     best: jax.Array  # (2,)

@@ -1,10 +1,10 @@
 """Linear convolutional networks of L layers end at stationary points of the spectrum's ℓ_{2/L} norm.
 
-With two layers they reach the largest margin in the ℓ1 norm of the spectrum. The function is linear, β a circular
-convolution of L filters, and β̂ its Fourier transform, the spectrum. On a loss with an exponential tail β grows, and
-its direction tends to a point that satisfies the first-order (KKT) conditions of the smallest ‖β̂‖ in ℓ_{2/L} with all
-margins at least one. Two layers have a convex problem with one answer, the largest margin in ℓ1. It is run for two and
-three layers.
+With two layers they reach the largest margin in the ℓ1 norm of the spectrum. The function is linear. Its weights β are
+a circular convolution of L filters, and the spectrum β̂ is their Fourier transform. On a loss with an exponential tail
+β grows, and its direction tends to a point that satisfies the first-order (KKT) conditions of the smallest ‖β̂‖ in
+ℓ_{2/L} with all margins at least one. Two layers have a convex problem with one answer, the largest margin in ℓ1. Two
+and three layers are run.
 """
 
 import jax

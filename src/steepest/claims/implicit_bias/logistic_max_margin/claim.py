@@ -1,8 +1,8 @@
 """On separable data, logistic regression weights grow like log t in the max-margin direction.
 
-So training never stops. Gradient flow on the logistic risk of separable data makes the risk fall like 1/(γ̂² t) and
-‖w‖ grow like log t / γ̂, while the direction w/‖w‖ tends to the hard-margin separator at the slow rate 1/log t. A
-clock that runs with the risk reaches margins that no plain number of steps does.
+So training never stops. Gradient flow on the logistic risk of separable data makes the risk fall like 1/(γ̂² t) and ‖w‖
+grow like log t / γ̂, while the direction w/‖w‖ tends to the hard-margin separator at the slow rate 1/log t. A clock
+that runs with the risk reaches margins that no plain number of steps reaches.
 """
 
 from typing import NamedTuple

@@ -1,9 +1,9 @@
 """On any data, the weights of logistic regression move out along one ray from a finite offset.
 
-The offset is a finite optimum on one part of the data, and the ray has the largest margin on the other. The data split
-uniquely into a maximal part that can be separated without an error elsewhere, and the rest, which spans a subspace S.
-In S the flow ends at the finite optimum of the rest; off S it leaves like log t along the maximal margin of the
-separable part. Separable data are the case S = 0.
+The offset is a finite optimum on one part of the data, and the ray has the largest margin on the other part. The data
+split uniquely into a maximal part that can be separated without an error elsewhere, and the rest, which spans a
+subspace S. In S the flow ends at the finite optimum of the rest; off S it leaves like log t along the maximal margin of
+the separable part. Separable data are the case S = 0.
 """
 
 from typing import Annotated

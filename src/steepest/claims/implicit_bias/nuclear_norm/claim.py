@@ -1,11 +1,11 @@
 """Descent on UUᵀ from tiny starts finds the least nuclear norm if the measurements commute.
 
-It finds the least nuclear norm too if the measurements suffice for that fit to be the low-rank truth. With fewer
-measurements it mostly finds the truth of low rank nevertheless. Gradient flow on the squared loss of linear
-measurements of W = UUᵀ, U square and of full rank, starts at U = αI. If the measurements commute, its limit is known
-at every α and tends to the fit of least nuclear norm as α → 0: a theorem. It is observed to do so where that fit is
-the low-rank truth. Where the program of least nuclear norm misses that truth, the flow finds it in seven problems of
-eight.
+It also finds the fit of least nuclear norm if the measurements suffice for this fit to be the low-rank truth. With
+fewer measurements it still mostly finds the truth of low rank. Gradient flow on the squared loss of linear measurements
+of W = UUᵀ, U square and of full rank, starts at U = αI. If the measurements commute, its limit is known at every α, and
+a theorem says that it tends to the fit of least nuclear norm as α → 0. For other measurements the limit is observed to
+do so where this fit is the low-rank truth. Where the program of least nuclear norm misses the truth, the flow finds the
+truth in seven problems of eight.
 """
 
 from functools import partial

@@ -1,13 +1,14 @@
 """Path-SGD ignores how the weights into and out of each ReLU neuron are balanced.
 
 Wider networks err less on test images. Their norms scale with width as the norms of split neurons do, plus what larger
-initial weights add. A ReLU network's function does not change when the weights into a neuron are multiplied and those
-out of it divided by one factor. Gradient descent's path through the functions does change; that of Path-SGD, steepest
-descent in the path norm, does not. Widening a network beyond what fits the training set lowers its test error. From
-small initial weights its norms become what they are if every neuron is split into equal parts, which changes no
-function: the path norm of order 2 falls like the width to the power −½, and order 1 and the ℓ2 norm of the weights
-stay. Larger starts add to all three: from the usual start order 2 falls by less, and the others grow. From unbalanced
-weights Path-SGD errs less on test images than gradient descent does at the same training risk.
+initial weights add. A ReLU network's function does not change when the weights into a neuron are multiplied by a factor
+and the weights out of it are divided by the same factor. Gradient descent's path through the functions does change; the
+path of Path-SGD, which is steepest descent in the path norm, does not. Widening a network beyond what fits the training
+set lowers its test error. From small initial weights its norms become the norms of a network whose neurons are split
+into equal parts, which changes no function. The path norm of order 2 falls like the width to the power −½, and the path
+norm of order 1 and the ℓ2 norm of the weights stay the same. Larger starts add to all three: from the usual start order
+2 falls by less, and the other two grow. From unbalanced weights Path-SGD errs less on test images than gradient descent
+does at the same training risk.
 """
 
 from itertools import pairwise

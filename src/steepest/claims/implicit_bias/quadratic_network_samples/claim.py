@@ -1,10 +1,10 @@
 """From small weights, quadratic networks of any width need as many labels as least-trace recovery.
 
-The labels are those of a teacher network of k neurons, which is learned from about as many of them as the convex
-program of least trace needs. The network's output is ‖Wᵀx‖² with m neurons, so that many networks fit the labels of a
-few examples. Descent from small weights acts as if it took the one whose trace, ‖W‖², is the least, however many
-neurons it may use. So the number of examples from which the network becomes the teacher is that of the convex program
-for the least trace, which knows no width.
+The labels come from a teacher network of k neurons. The teacher is learned from about as many labels as the convex
+program of least trace needs. The network's output is ‖Wᵀx‖² with m neurons, so many networks fit the labels of a few
+examples. Descent from small weights acts as if it took the network of least trace, ‖W‖², however many neurons it may
+use. So the network becomes the teacher from the same number of examples on as the convex program for the least trace,
+which knows no width.
 """
 
 import numpy as np

@@ -1,11 +1,11 @@
 """Minimizers of a weakly regularized risk tend to the largest normalized margin.
 
-The architecture decides in which norm of the predictor that margin is the largest. Where margins are homogeneous of
-degree L in the parameters, the minimizer θ_λ of the risk plus λ‖θ‖² has a normalized margin that tends to the largest
-one as λ → 0, at the slow rate 1/log(1/λ): the least margin gains γ* with each unit of ‖θ_λ‖^L. Seen in the predictor
-this is the ℓ2 margin for a linear model, the ℓ1 margin for a diagonal network, and the ℓ1 margin over all neurons for
-a wide ReLU network. The limit is the same for the exponential and for the logistic loss; the way there differs where λ
-is not small.
+The architecture decides in which norm of the predictor this margin is the largest. Where margins are homogeneous of
+degree L in the parameters, consider the minimizer θ_λ of the risk plus λ‖θ‖². Its normalized margin tends to the
+largest one, γ*, as λ → 0, at the slow rate 1/log(1/λ): the least margin gains γ* with each unit of ‖θ_λ‖^L. Seen in the
+predictor, this is the ℓ2 margin for a linear model, the ℓ1 margin for a diagonal network, and the ℓ1 margin over all
+neurons for a wide ReLU network. The limit is the same for the exponential and for the logistic loss; the way there
+differs where λ is not small.
 """
 
 from functools import partial
