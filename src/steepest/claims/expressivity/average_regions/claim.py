@@ -1,9 +1,9 @@
 """A random ReLU network cuts the plane into as many regions on average as N random lines do.
 
-N is the number of neurons, and the lines are those of the same network with every gate replaced by a fair coin. This
-holds at every width and depth: there are about N²/2 regions in all of the plane, never a number exponential in the
-depth. In a disc of fixed size, deeper networks of as many neurons have fewer regions. The region that holds the origin
-is Crofton's cell, of π²/2 sides on average, when the network is wide.
+N is the number of neurons. The lines belong to the same network with every gate replaced by a fair coin. This holds at
+every width and depth: there are about N²/2 regions in all of the plane, never a number exponential in the depth. In a
+disc of fixed size, deeper networks of as many neurons have fewer regions. If the network is wide, the region that
+contains the origin is Crofton's cell, with π²/2 sides on average.
 """
 
 from typing import Annotated, NamedTuple
@@ -49,7 +49,7 @@ END_LAYERS = (2, 3)  # in which; borders of the first layer are lines
 
 
 class Networks(NamedTuple):
-    """Networks of one law of the weights."""
+    """Networks whose weights have one law."""
 
     disc: list[list[list[Layer]]]  # by depth
     plane: list[list[Layer]]
@@ -58,7 +58,7 @@ class Networks(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """All networks, and those of a changed world."""
+    """All networks, and the networks of a changed world."""
 
     own: Networks
     sided: Networks  # with weights of a mean

@@ -1,10 +1,11 @@
 """ℓ1 recovery needs about δ Gaussian measurements, δ being the descent cone's statistical dimension.
 
 From about δ measurements on, a sparse signal x₀ is the vector of least ℓ1 norm among all with the same measurements.
-It is recovered if no vector with the same measurements has a smaller ℓ1 norm, that is, if the null space of the
-measurements misses the cone of descent directions at x₀. Both cones and random subspaces have known laws: the
-probability of recovery is one less twice every second of the cone's later intrinsic volumes, exactly, for every number
-of coordinates. It passes from zero to one over a range of at most order √n around the statistical dimension δ.
+The signal is recovered if no vector with the same measurements has a smaller ℓ1 norm. Equivalently, the null space of
+the measurements misses the cone of descent directions at x₀. For cones and random subspaces the laws are known. The
+probability of recovery is one minus twice the sum over every second of the cone's later intrinsic volumes, exactly, for
+every number of coordinates. This probability passes from zero to one over a range of at most order √n around the
+statistical dimension δ.
 """
 
 from collections.abc import Callable
@@ -33,7 +34,7 @@ PROGRAMS = ("either sign", "nonnegative")
 
 
 class Setting(NamedTuple):
-    """Signals: sparse ones of either sign and nonnegative ones, of each sparsity, and digits."""
+    """Sparse signals of either sign and nonnegative sparse signals, of each sparsity, and digits."""
 
     signed: Values  # (sparsities, draws, n)
     positive: Values  # (sparsities, draws, n)

@@ -2,12 +2,12 @@
 
 By then, a neuron that saw an example of its class at the start sees all examples of its class, and only them. The time
 depends on μ, not on the number n of examples. A two-layer ReLU network starts small on μ-orthogonally separable data of
-unit length: s_i = y_i x_i (for neurons of the other sign −y_i x_i) have cosines ≥ μ. With slopes of the loss still
-flat, directions of neurons follow ``u' = (I − u uᵀ) G``, where G is the sum of the s_i of all examples that the neuron
-sees. Selection has ended when ``⟨u, s_i⟩ > 0`` for all: own examples are seen, others are not. Sources bound its time
-by (log n)/μ or (log n)/√μ. It is log(2/μ) at most, a time that two examples reach, and n does not enter. Then tan(θ/2),
-with θ the angle to the class's sum x₊, falls like exp(−‖x₊‖ t). Time is that of the summed loss; the mean loss takes n
-times as long.
+unit length: the signed examples s_i = y_i x_i (−y_i x_i for neurons of the other sign) have cosines ≥ μ. While slopes
+of the loss hardly change, directions of neurons follow ``u' = (I − u uᵀ) G``, where G is the sum of the s_i of all
+examples that the neuron sees. Selection has ended when ``⟨u, s_i⟩ > 0`` for all i: the neuron sees its own examples and
+no others. The sources bound the time of selection by (log n)/μ or (log n)/√μ. The time is at most log(2/μ), which two
+examples reach, and n does not enter. After selection tan(θ/2), with θ the angle to the class's sum x₊, falls like
+exp(−‖x₊‖ t). Times are for the summed loss; the mean loss takes n times as long.
 """
 
 from typing import Annotated, Any, NamedTuple
@@ -29,7 +29,7 @@ LATE = 1.001  # of a bound: what steps of finite length cost
 
 
 class Setting(NamedTuple):
-    """Drawn data; slow ones; two examples, one of them repeated; chains; starts that see only the other class."""
+    """Sampled data, slow data, two examples with one repeated, chains, and starts that see only the other class."""
 
     drawn: tuple[Sets, ...]  # one an entry of examples, smallest first
     searched: Sets  # a set each of searched × seeds
@@ -40,7 +40,7 @@ class Setting(NamedTuple):
 
 @kit.claim
 class AlignmentTime(kit.Claim[Setting]):
-    """Small networks on drawn data, on two examples at many μ, on chains, and at starts that oppose the other class."""
+    """Small networks on sampled data, two examples at many μ, chains, and starts that oppose the other class."""
 
     examples: tuple[kit.Count, ...] = kit.param(
         (4, 12, 36),

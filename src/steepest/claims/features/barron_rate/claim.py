@@ -1,10 +1,10 @@
 """The mean of N steps drawn at random misses a Barron function f by (V²Eφ² − ‖f‖²)/N in mean square.
 
-Here f is a Gaussian bump on the unit ball in dimensions 2, 5 and 10, and the steps φ are drawn from Barron's law, whose
-mass is V. A function with a finite first Fourier moment C_f is an average of steps along ridges. The mean of N of them,
-drawn independently, has the squared error of any mean: a constant over N. The constant is known and lies below Barron's
-bound (2C_f)², and nothing else depends on the dimension. Ridges chosen one after another do better than ridges drawn
-beforehand.
+Here f is a Gaussian bump on the unit ball in dimensions 2, 5 and 10, and the steps φ are sampled from Barron's law,
+whose mass is V. A function with a finite first Fourier moment C_f is an average of steps along ridges. The mean of N
+independent samples has the squared error of any such mean: a constant over N. The constant is known and lies below
+Barron's bound (2C_f)². Nothing else depends on the dimension. Ridges chosen one after another do better than ridges
+sampled beforehand.
 """
 
 from typing import Annotated
@@ -22,7 +22,7 @@ OTHER = 1.3  # s of a control's steps, in units of the function's own
 
 @kit.claim
 class BarronRate(kit.Claim[None]):
-    """The function exp(−‖x‖²/2s²) − 1 on the unit ball, and networks of steps that are drawn, chosen or fixed."""
+    """The function exp(−‖x‖²/2s²) − 1 on the unit ball, and networks of steps that are sampled, chosen or fixed."""
 
     dimensions: tuple[kit.Count, ...] = kit.param(
         (2, 5, 10), "d", scope=kit.choices((2, 5, 10), (2, 4, 8), (3, 6, 12))

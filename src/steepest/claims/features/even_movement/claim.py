@@ -2,10 +2,11 @@
 
 If both layers are trained, the farthest output weight moves farther and farther beyond the root mean square as the
 width m grows, like √(log m). To first order a hidden neuron moves by its output weight times a sum of the examples on
-which it is active, which is bounded: the farthest neuron moves little more than the root mean square, and all move like
-m^(−1/2). An output weight moves in proportion to its neuron's activity, nearly a Gaussian over neurons. The largest of
-m Gaussians grows like √(2 log m), so that single neurons do shoot off if both layers train, if slowly. Both are
-predicted at each width from the kernel's own descent, without a free constant. Compared at equal risk.
+which it is active. This sum is bounded, so the farthest neuron moves little more than the root mean square, and all
+neurons move like m^(−1/2). An output weight moves in proportion to its neuron's activity, which is nearly a Gaussian
+over neurons. The largest of m Gaussians grows like √(2 log m). So single neurons do shoot off if both layers train, but
+slowly. Both movements are predicted at each width from the kernel's own descent, without a free constant. Networks are
+compared at equal risk.
 """
 
 from typing import Annotated, NamedTuple

@@ -1,10 +1,10 @@
 """If ReLU neurons keep their first directions, gradient flow tends to the largest margin these allow.
 
-Neurons v_j relu⟨w_j, x⟩ whose w_j keep their directions u_j train the products c_j = v_j ‖w_j‖ only. Started off
+Neurons v_j relu⟨w_j, x⟩ whose w_j keep their directions u_j train only the products c_j = v_j ‖w_j‖. Started off
 balance these take either sign, and the flow tends to the largest ℓ1 margin over ±relu⟨u_j, ·⟩. Started balanced, v_j =
-±‖w_j‖, they keep their signs, and it tends to the largest margin with these. On XOR that is far from γ₁, the margin
-over all directions: half of it needs one direction of half the best edge, whose probability P(d) falls exponentially
-with d, so that at least 1/P(d) directions are needed on average.
+±‖w_j‖, the products keep their signs, and the flow tends to the largest margin with these signs. On XOR this margin is
+far from γ₁, the margin over all directions. Half of γ₁ needs at least one direction of half the best edge. The
+probability P(d) of such a direction falls exponentially with d, so at least 1/P(d) directions are needed on average.
 """
 
 from typing import Annotated

@@ -1,11 +1,11 @@
 """With output scale 1/N, wide networks follow a limit flow up to errors of order N^(−1/2).
 
-One-pass SGD with step size ε adds an error of order √ε, which grows with the number D of inputs like √D. A network sees
-its neurons through their distribution alone, and as N → ∞ that follows a partial differential equation. What remains at
-width N is the central limit of the start, carried by the linearized flow; what remains at step ε of one-pass SGD is the
-noise of the steps. Neurons move as far at every width: this is no kernel regime.
+One-pass SGD with step size ε adds an error of order √ε, which grows with the number D of inputs like √D. A network
+depends on its neurons only through their distribution, and as N → ∞ this distribution follows a partial differential
+equation. At width N the error is the Gaussian fluctuation of the start, carried by the linearized flow. At step ε of
+one-pass SGD the error is the noise of the steps. Neurons move equally far at every width, so this is no kernel regime.
 
-With D inputs the squared noise of the steps is ε times nearly a constant times D, whatever the width. So a given
+With D inputs the squared noise of the steps is ε times D, times nearly a constant, whatever the width. So a given
 accuracy takes of the order of D examples, not ND.
 """
 

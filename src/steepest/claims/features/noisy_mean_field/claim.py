@@ -1,11 +1,11 @@
 """Noise on each neuron leads networks of squares to the least regularized risk from every start.
 
 At a low temperature τ the risk stays above this least value by τ/2 for each direction that the best network leaves
-empty. Without noise, descent gives neurons no new direction. A network of squares, f(x) = (1/N) Σ⟨θ, x⟩², sees its
-neurons by their second moments M alone. Descent multiplies all neurons by one matrix a step, so that M keeps its rank:
-started in too few directions it ends at the best network of these. Noise of their own gives neurons new directions, and
-M' = −(BM + MB) + 2τI has one end, the minimum of a convex free energy. A direction that the best network leaves empty
-then holds τ/2, as an oscillator does at temperature τ.
+empty. Without noise, descent gives neurons no new direction. A network of squares, f(x) = (1/N) Σ⟨θ, x⟩², depends on
+its neurons only through their second moments M. Descent multiplies all neurons by the same matrix in each step, so M
+keeps its rank: started in too few directions, descent ends at the best network of these. Noise on each neuron gives
+neurons new directions, and M' = −(BM + MB) + 2τI has one limit, the minimum of a convex free energy. A direction that
+the best network leaves empty then holds τ/2, as an oscillator does at temperature τ.
 """
 
 from dataclasses import replace

@@ -1,9 +1,9 @@
 """Dividing input weights by their norm slows the rotation of ReLU neurons that start small.
 
 It speeds the rotation up once ab, the product of a neuron's two scales, exceeds the square ‖v‖² of this norm. In f = Σ
-a_j b_j ReLU(⟨v_j, x⟩)/‖v_j‖ the norm of v_j is kept by gradient flow, and its direction u turns with ab/‖v‖² times the
-pull that turns a plain neuron. On one example sin θ · exp((a² + b²)/(4‖v‖²)) is constant, where the plain network keeps
-sin θ · ‖w‖, balanced or not.
+a_j b_j ReLU(⟨v_j, x⟩)/‖v_j‖ gradient flow conserves the norm of v_j, and the direction u of v_j turns with ab/‖v‖²
+times the pull that turns a plain neuron. On one example sin θ · exp((a² + b²)/(4‖v‖²)) is constant, while the plain
+network keeps sin θ · ‖w‖ constant, balanced or not.
 """
 
 from typing import Any

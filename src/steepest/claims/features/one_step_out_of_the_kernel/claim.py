@@ -3,11 +3,12 @@
 Mean-field networks change their kernel by a share that does not fall with width. In the NTK parameterization, one step
 changes the kernel of n tanh neurons by a share that falls like 1/n, and that of ReLU neurons by √(c₀²n^(−3/2) + c₁²/n).
 A network leaves its kernel when the kernel itself changes. One step of descent with the size 1/λ_max moves every neuron
-of the NTK parameterization by n^(-1/2). Its last layer's weights have random signs, so that the kernel of smooth
-neurons moves by 1/n only. ReLU neurons whose input changes its sign switch a whole example on or off, a share n^(-1/2)
-of them for each. Their scatter moves the kernel by n^(−3/4). But an example that a neuron sees pulls on that neuron
-too, and one that it does not see does not: gates close a little more often than they open, which moves the kernel by
-n^(−1/2) and wins where layers are very wide. Both constants are predicted, by integrals over one neuron.
+of the NTK parameterization by n^(-1/2). The weights of the last layer have random signs, so the kernel of smooth
+neurons moves only by 1/n. ReLU neurons whose input changes its sign switch a whole example on or off. For each example
+these are a share n^(-1/2) of the neurons. Their scatter moves the kernel by n^(−3/4). But an example that a neuron sees
+pulls on that neuron too, and an unseen example does not. So gates close a little more often than they open. This drift
+moves the kernel by n^(−1/2) and dominates in very wide layers. Both constants are predicted, by integrals over one
+neuron.
 """
 
 from math import ceil, gamma, pi, sqrt

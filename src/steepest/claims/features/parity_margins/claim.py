@@ -1,10 +1,10 @@
 """Parities of an even number of bits have a margin ∝ d^(−1/2) over all ReLU neurons in d dimensions.
 
 Over frozen tangent features their margin falls with d faster: for parities of k bits it tends to ∝ d^(−k/2). On the
-cube {±1}^d/√d uniform weights solve both dual problems. The best neurons weigh the k bits alone and equally, by
-Hölder's inequality; the frozen tangent features have the kernel's eigenvalue. In few dimensions the frozen features
-win: with E|u(w)|² ≤ 1 for the vectors u(w) of their margin they have the larger one for two bits at d = 3, at d = 4 the
-two are equal. The talk's own tangent space has all |u(w)| ≤ 1, and a smaller margin.
+cube {±1}^d/√d uniform weights solve both dual problems. By Hölder's inequality the best neurons weigh only the k bits,
+and weigh them equally. For the frozen tangent features the kernel's eigenvalue gives the margin. In few dimensions the
+frozen features win. Let E|u(w)|² ≤ 1 for the vectors u(w) of their margin: for two bits they have the larger margin at
+d = 3, and at d = 4 the two margins are equal. The talk's own tangent space has all |u(w)| ≤ 1, and a smaller margin.
 """
 
 from math import comb, factorial
@@ -21,7 +21,7 @@ from steepest.programs import parity_margins
 
 @kit.claim
 class ParityMargins(kit.Claim[None]):
-    """Programs over neurons and over drawn gates on whole cubes, and sampled correlations in many dimensions."""
+    """Programs over neurons and over sampled gates on whole cubes, and sampled correlations in many dimensions."""
 
     bits: tuple[kit.Count, ...] = kit.param(
         (2, 4),

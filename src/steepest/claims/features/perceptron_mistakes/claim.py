@@ -1,10 +1,10 @@
 """The perceptron makes at most (R/γ)² mistakes, whatever the order of the examples.
 
-On orthogonal examples it makes exactly this number of mistakes in every order. It starts at zero and adds an example,
-times its label, whenever it errs on it. R is the longest example's length and γ the largest margin of any separator,
-which the algorithm never sees. Each error moves ⟨w, u⟩ by γ at least along the best separator u, and ‖w‖² by R² at
-most, so that γM ≤ ‖w‖ ≤ R√M. Neither dimension nor the number of examples enters: the same holds in the tangent
-features of a network at its start, where γ is the margin of frozen features.
+On orthogonal examples it makes exactly this number of mistakes in every order. The perceptron starts at w = 0 and adds
+an example, times its label, whenever it errs on this example. R is the length of the longest example and γ the largest
+margin of any separator, which the algorithm never sees. Each error increases ⟨w, u⟩ along the best separator u by at
+least γ, and ‖w‖² by at most R². So γM ≤ ‖w‖ ≤ R√M after M errors. Neither dimension nor the number of examples enters:
+the same holds in the tangent features of a network at its start, where γ is the margin of frozen features.
 """
 
 from typing import Annotated

@@ -1,15 +1,15 @@
 """Descent on p-ReLU networks ends at class averages if p < 2, and at single cluster centres if p > 2.
 
 Starts are small, and both ends are KKT points of the margin problem. At its KKT points, if p ≠ 2, all neurons that see
-a centre give it the same weight. One example sits at each of k orthogonal centres, half of each class. The KKT points
-of the margin problem are these: one weight m_i > 0 for each centre, the same for all neurons; neurons w_j ∝ Σ m_i μ_i
-over some centres of a class with Σ m_i² = 1; and strengths s_j = |v_j|‖w_j‖ with Σ s_j m_i^p = 1 over the neurons that
-see centre i. Groups that share no centre are one case: single centres, class averages and every partition between them.
-Neurons may also share centres: where each sees one centre of its own and all see another, the shared one has weight
-(k/2 − 1)^(−1/p).
+a centre give it the same weight. One example sits at each of k orthogonal centres μ_i, half of them of each class. At a
+KKT point of the margin problem each centre has one weight m_i > 0, the same for all neurons. Neurons are w_j ∝ Σ m_i
+μ_i over some centres of a class with Σ m_i² = 1. Strengths are s_j = |v_j|‖w_j‖, with Σ s_j m_i^p = 1 over the neurons
+that see centre i. Groups that share no centre are one case: single centres, class averages and every partition between
+them. Neurons may also share centres: where each sees one centre of its own and all see another, the shared centre has
+weight (k/2 − 1)^(−1/p).
 
-Such networks differ in their margin alone. Groups of m centres cost m^(p/2), so that one group a class is best below p
-= 2 and single centres are best above it. At p = 2 any weights do, once margins are equal.
+Such networks differ only in their margin. Groups of m centres cost m^(p/2), so one group per class is best for p < 2,
+and single centres are best for p > 2. At p = 2 any weights are possible, once margins are equal.
 """
 
 from typing import Annotated

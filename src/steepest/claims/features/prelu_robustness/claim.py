@@ -1,10 +1,10 @@
 """On k orthogonal clusters, trained ReLU networks change their sign at distance 1/√k from a centre.
 
 Networks of p-ReLU neurons with p = 3 or 4 change theirs at distance 1/√2, for any number of clusters. Trained from a
-small start, the neurons of a ReLU network end at the average of each class, which is closer to the other class the more
-clusters there are. With relu(z)^p/‖w‖^{p−1} and p > 2 ties are broken, neurons end at single centres, and the boundary
-lies half-way between two centres, however many there are. An attack that sets out from the example does not see it: its
-gradient towards other clusters vanishes.
+small start, the neurons of a ReLU network end at the average of each class. The more clusters there are, the closer
+this average is to the other class. With relu(z)^p/‖w‖^{p−1} and p > 2 ties are broken and neurons end at single
+centres. Then the boundary lies half-way between two centres, for any number of centres. An attack that starts at the
+example does not find this boundary: its gradient towards other clusters vanishes.
 """
 
 from typing import Annotated, Any, NamedTuple
@@ -35,7 +35,7 @@ GAIN = 1.1  # of the mean radius on digits, p = 3 over p = 1: a tenth is worth t
 
 
 class Setting(NamedTuple):
-    """Clusters, and digits without and with the mean image, one a seed."""
+    """Clusters, and digits without and with the mean image, one of each per seed."""
 
     clusters: Clusters
     images: Images  # (2, seeds, …): centred, raw

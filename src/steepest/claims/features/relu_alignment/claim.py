@@ -1,13 +1,14 @@
 """Neighbouring layers of ReLU networks align in training if they start from small weights.
 
 What a layer learns has one stable rank, the same at the small starts and at the widths that are compared. Layers of
-deep linear networks become rank one and aligned (deep-linear-alignment). Of ReLU networks it is said that “some
-alignment occurs”. Networks with two hidden layers on two digits, to one risk: from an eighth of the standard start and
-less each layer's leading output is the next one's leading input. Its squared norm grows by the same whatever the start
-and the width, and what has grown has a stable rank ‖W‖_F²/‖W‖₂² of its own, ρ. The start, of squared norm 2hε², lies in
-all other directions, so that the whole has ρ(1 + 2hε²/growth). From the standard start nearly nothing changes. With
-coin tosses for labels the first layer's ρ is about three instead of one, and the second's is nearer to one, so that a
-low rank is no sign of true labels.
+deep linear networks become rank one and aligned (deep-linear-alignment). For ReLU networks the source says that “some
+alignment occurs”. Here networks with two hidden layers are trained on two digits, to one risk. From an eighth of the
+standard start and less, each layer's leading output direction is the next layer's leading input direction. The squared
+norm of a layer grows by the same amount for every start and width, and the learned part has a stable rank ‖W‖_F²/‖W‖₂²
+of its own, ρ. The start at scale ε and width h, of squared norm 2hε², lies in all other directions, so the whole layer
+has the stable rank ρ(1 + 2hε²/growth). From the standard start nearly nothing changes. With coin tosses for labels the
+first layer's ρ is about three instead of one, and the second layer's is nearer to one. So a low rank is no sign of true
+labels.
 """
 
 from typing import Annotated, NamedTuple

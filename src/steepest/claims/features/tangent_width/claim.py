@@ -2,10 +2,10 @@
 
 On the whole cube they fit XOR only with enough gates for this on all faces. A face is a pattern z of the other bits,
 with its four corners in the two bits of the label. The tangent features of m gates at their random start are x 1[⟨w_j,
-x⟩ ≥ 0]. Where the two bits switch no gate, any combination is linear in them, and no linear function is XOR. A switched
-gate is active at one, two adjacent or three corners, where its own features can have any values; what it does not see,
-other gates see, and at most three corners are left for a linear function. To fit XOR on the cube, one combination must
-do for all faces.
+x⟩ ≥ 0]. If the two bits switch no gate, any combination is linear in them, and no linear function is XOR. A switched
+gate is active at one, two adjacent or three corners, where its own features can have any values. Other gates see the
+corners that this gate does not see, and at most three corners are left for a linear function. To fit XOR on the cube,
+one combination must fit all faces.
 """
 
 from collections.abc import Callable

@@ -1,11 +1,11 @@
 """On n random labels, the luckiest decision stump overstates its accuracy by 1.23/√n on average.
 
 This is half of Rad = 2.46/√n, for stumps on eight features. Rad is the expected largest correlation of a stump with n
-coin tosses. A vote errs at most as often as it misses margin θ, plus 2 Rad/θ and a confidence term. On average over
-samples no less than a quarter of 2 Rad/θ would do, as a single stump shows; votes of AdaBoost stay far below. The
-number of voters does not enter, so that the bound falls as boosting goes on where counting voters says that it rises.
-On random labels the largest margin of any vote is Rad at most, on average and by duality, and the bound does not fall
-below one half, the error of a coin.
+coin tosses. The error rate of a vote is at most the rate at which it misses margin θ, plus 2 Rad/θ and a confidence
+term. On average over samples no less than a quarter of 2 Rad/θ is enough, as a single stump shows; votes of AdaBoost
+stay far below. The number of voters does not enter. So the bound falls as boosting goes on, while a bound that counts
+voters rises. On random labels the largest margin of any vote is at most Rad, on average and by duality. There the bound
+does not fall below one half, the error of a coin.
 """
 
 from math import log
@@ -35,7 +35,7 @@ Share = Annotated[float, kit.Within(0, 1)]
 
 @kit.claim
 class VotingMarginBound(kit.Claim[Setting]):
-    """Uniform points in eight dimensions, the majority of three of their halves as label, part of the labels drawn."""
+    """Uniform points in eight dimensions, the majority of three of their halves as label, some labels random."""
 
     sizes: tuple[Size, ...] = kit.param(
         (60, 200, 600, 2000),

@@ -1,10 +1,11 @@
 """The worst error of wide trained ReLU students is about 4.5 times their root mean square error.
 
 Both errors rise with the width of the student if the teacher has few neurons, and fall with it if the teacher has many.
-Errors are over the sphere, the mean error is the root mean square. The source has the worst error go up while the mean
-falls: a trade of robustness for generalization. Neither of the two teachers has that. A narrow student usually finds
-three neurons and is then nearly exact; a wide one hardly moves its own, and interpolates by its tangent kernel. Twenty
-neurons do not fit into eight, and the kernel does better than these.
+Errors are over the sphere, the mean error is the root mean square. In the source the worst error goes up while the mean
+error falls: a trade of robustness for generalization. Neither of the two teachers shows this trade. A narrow student
+usually finds the teacher's three neurons and is then nearly exact; a wide student hardly moves its own neurons, and
+interpolates by its tangent kernel. Twenty neurons of a teacher do not fit into eight of a student, and the kernel does
+better than these eight.
 """
 
 from typing import Annotated

@@ -2,8 +2,8 @@
 
 Each direction ends with a quarter of the weight. This network has the largest margin of all. The inputs are the whole
 cube {±1}^d/√d, the label is the product of two bits. From a small balanced start a ReLU network ends with its weight on
-±(e₁ + e₂)/√2, with positive output, and ±(e₁ − e₂)/√2, with negative output. Where each neuron goes is known at the
-start: to the direction of its sign on whose side it is.
+±(e₁ + e₂)/√2, with positive output, and ±(e₁ − e₂)/√2, with negative output. The start decides where each neuron turns:
+among the directions of its output sign, to the direction on whose side the neuron is.
 """
 
 from typing import Annotated, NamedTuple

@@ -2,8 +2,8 @@
 
 Its tangent kernel needs almost d² samples, as many as its spectrum predicts. Inputs are uniform on the cube {±1/√d}^d,
 the label is the product of two signs. Descent on a network from a small start finds the two coordinates. Regression
-with the tangent kernel of the NTK parameterization has to learn all d²/2 products of two coordinates at once: its
-learning curve follows from the eigenvalues of the kernel with no free number. So it does on the parity of four bits.
+with the tangent kernel of the NTK parameterization has to learn all d²/2 products of two coordinates at once. Its
+learning curve follows from the eigenvalues of the kernel with no free number, also on the parity of four bits.
 """
 
 from math import comb
