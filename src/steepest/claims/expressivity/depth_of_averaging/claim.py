@@ -2,11 +2,12 @@
 
 After k rounds a node's class is read correctly with probability Φ(SNR_k), where SNR_k is the signal-to-noise ratio of
 the node's average and Φ the normal distribution function. A weighted sum of all rounds gets more nodes right than the
-best single round. Every node of a graph has one normal reading of its class, and a round replaces it by the mean over
-the node and its neighbours. What remains of the class is the mean over a walk of k steps; the noise that remains is as
-large as the walk's distribution is uneven. On two blocks noise falls by about the root of the degree a round, until
-the walk has seen the graph, and the class by one factor a round for ever. So dense graphs are best read after two
-rounds, and rings late. A sum of all rounds also takes away what late rounds have in common, which is no class at all.
+best single round. Every node of a graph has one normal reading of its class, and a round replaces this reading by the
+mean over the node and its neighbours. After k rounds the class signal is the mean of the classes over a walk of k
+steps, and the noise is larger the more uneven the walk's distribution is. On two blocks each round divides the noise by
+about the root of the degree, until the walk has seen the graph, and multiplies the class signal by one fixed factor for
+ever. So dense graphs are best read after two rounds, and rings late. A sum of all rounds also removes the common part
+of late rounds, which does not depend on the class.
 """
 
 from typing import Annotated, NamedTuple
@@ -38,10 +39,8 @@ RING = "ring"
 class Setting(NamedTuple):
     """Graphs and the classes of their nodes.
 
-    Attributes:
-        graphs: adjacency of each, ``(graphs, n, n)``.
-        classes: ±1, ``(graphs, n)``.
-        shuffled: the same in random order, ``(graphs, n)``.
+    Attributes: graphs: adjacency of each, ``(graphs, n, n)``. classes: ±1, ``(graphs, n)``. shuffled: the classes in
+    random order, ``(graphs, n)``.
     """
 
     graphs: Values

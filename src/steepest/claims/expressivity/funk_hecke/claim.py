@@ -1,10 +1,10 @@
 """Without biases, a ReLU layer on the sphere never learns harmonics of odd degree above one.
 
-It learns other targets degree by degree, and degree l at the rate λ_l². With inputs uniform on the sphere, a neuron
-that looks along w feels of a residual of degree l the residual's own value at w, times a number λ_l. Output and hidden
-weights feel the same numbers. If output weights of many evenly spread neurons follow the flow, degree l of the
-residual therefore dies like exp(−λ_l² t). ReLU is |t|/2 + t/2, so that λ_3, λ_5, … are zero: an unbiased network never
-learns these degrees, whichever weights train.
+It learns other targets degree by degree, and degree l at the rate λ_l². Inputs are uniform on the sphere. For a neuron
+with direction w and a residual of degree l, the correlation of neuron and residual is the residual's value at w times a
+number λ_l. Gradients of output and hidden weights have the same numbers. So if output weights of many evenly spread
+neurons follow the flow, degree l of the residual decays like exp(−λ_l² t). ReLU is |t|/2 + t/2, so λ_3, λ_5, … are
+zero: an unbiased network never learns these degrees, whichever weights train.
 """
 
 from typing import Annotated, Any, NamedTuple
@@ -40,7 +40,7 @@ POLES = (
 
 
 class Setting(NamedTuple):
-    """Where the targets' poles are, and examples in opposite pairs for the networks that are trained."""
+    """The poles of the targets, and examples in opposite pairs for the networks that are trained."""
 
     poles: Values  # (poles, d), unit vectors
     x: Values  # (seeds, 2 pairs, d)

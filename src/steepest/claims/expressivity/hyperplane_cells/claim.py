@@ -1,9 +1,9 @@
 """n hyperplanes in general position cut R^d into exactly Σ_{i≤d} C(n, i) cells.
 
 A ReLU network with one hidden layer of n neurons has as many linear pieces, if no output weight is zero: it is linear
-on each cell of n hyperplanes, one where each neuron switches. Normal weights and biases are in general position almost
-surely, and then the count of cells is a constant, not an average; C(n − 1, d) of them are bounded. Without biases all
-hyperplanes meet in the origin and there are fewer cells.
+on each cell of n hyperplanes, and each neuron switches on one of them. Normal weights and biases are in general
+position almost surely, and then the count of cells is a constant, not an average; C(n − 1, d) cells are bounded.
+Without biases all hyperplanes meet in the origin and there are fewer cells.
 """
 
 from collections.abc import Callable
@@ -51,7 +51,7 @@ class Arrangement(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """Arrangements of every size, and the digits with initial networks, one a seed."""
+    """Arrangements of every size, and the digits with initial networks, one per seed."""
 
     arrangements: list[Arrangement]
     images: Values  # principal components, (images, components)

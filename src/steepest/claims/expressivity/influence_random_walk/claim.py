@@ -1,9 +1,10 @@
 """Influence in a k-layer mean-aggregating graph network spreads like a lazy random walk of k steps.
 
 It does so exactly in linear networks and nearly with ReLU. The influence of node y on node x is the sum of all
-|∂h_x/∂h_y|, over its sum over y. In linear networks it is the probability P^k(x, y), whatever the weights. With ReLU
-it would be this probability too, if the gates of a unit opened together at all nodes. They part where nodes differ,
-which moves the influence by a few per cent; a recursion at infinite width says how much.
+|∂h_x/∂h_y|, divided by the total of this sum over all nodes y. In linear networks the influence is the probability
+P^k(x, y), for any weights. With ReLU it would be the same probability if the gates of a unit opened together at all
+nodes. Gates differ where nodes differ, which changes the influence by a few per cent; a recursion at infinite width
+gives the change.
 """
 
 from collections.abc import Callable

@@ -1,10 +1,10 @@
 """On the unit disc, a ReLU network of width two stays at least ½ away from ‖x‖ at any depth.
 
 Deep networks of width three come nearer, and so do residual networks with one hidden neuron in each block. The theorem
-is for d inputs and width d; d = 2 is what is run. Level sets of a network no wider than its input reach the boundary
-of every compact domain, so that it has no maximum inside: no depth makes up for the missing neuron. A residual network
-keeps its input and may have one hidden neuron a block: on the line 3(M − 1) of them make M steps of any levels, and so
-come as near to an integrable function in the mean as steps do.
+is for d inputs and width d; the experiment has d = 2. Level sets of a network no wider than its input reach the
+boundary of every compact domain, so the network has no maximum inside: no depth compensates for the missing neuron. A
+residual network keeps its input and may have one hidden neuron per block. On the line 3(M − 1) such blocks make M steps
+of any levels, and so approximate an integrable function in the mean as well as steps do.
 """
 
 from typing import Annotated, Any, NamedTuple
@@ -64,7 +64,7 @@ BREAKS = (1, 2, 4, 8)
 
 
 class Setting(NamedTuple):
-    """Random networks, and what is trained on."""
+    """Random networks, and training data."""
 
     narrow: list[list[Layer]]
     wider: list[list[list[Layer]]]  # by width

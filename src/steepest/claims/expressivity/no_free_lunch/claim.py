@@ -1,11 +1,11 @@
 """With random labels, m samples of N images leave every memorizing learner an error of ½(1 − 1/N)^m.
 
-A memorizing learner keeps what it saw, and its error is the mean share of all N images at which it errs, after m
-samples drawn with replacement. What was not seen is a fair coin, whatever the learner does with the rest: nearest
+A memorizing learner repeats the labels that it saw. Its error is the mean share of all N images at which it errs, after
+m samples with replacement. Unseen labels are fair coins, whatever the learner does with the seen labels: nearest
 neighbours, kernels and trained networks err at half of the unseen images. So for every learner there is a function on
-which it is no better, and a theory of generalization must say what it knows of the function. On labels that do depend
-on the image the same learners err less. On a line with few changes of sign, and on a circle whose labels have a smooth
-probability, the nearest neighbour's error is known exactly.
+which the learner is no better, and a theory of generalization must state what it assumes about the function. If labels
+depend on the image, the same learners err less. On a line with few changes of sign, and on a circle whose labels have a
+smooth probability, the nearest neighbour's error is known exactly.
 """
 
 from typing import Annotated, NamedTuple
@@ -41,7 +41,7 @@ class Setting(NamedTuple):
 
 @kit.claim
 class NoFreeLunch(kit.Claim[Setting]):
-    """Digits as N points with labels ±1 tossed for each, samples with replacement; beside them a line of cells."""
+    """Digits as N points with labels ±1 tossed for each, samples with replacement; also a line of cells."""
 
     cells: Annotated[int, kit.Within(8, 1797)] = kit.param(
         256,

@@ -1,9 +1,9 @@
 """On the line, every neuron of a wide random ReLU network has one breakpoint on average.
 
-At any width this number is multiplied by 1 − 2^−n for each layer of n neurons below. Near a point a neuron is an
-affine function, and its law is the same at every point, as flipping signs shows: it vanishes somewhere on the line,
-once. Within a segment a neuron's mean number of breakpoints is an angle over π, by a Markov chain of three numbers
-from layer to layer; at infinite width the chain is that of random affine functions.
+At any width this number is multiplied by 1 − 2^−n for each layer of n neurons below. Near a point a neuron is an affine
+function, and its law is the same at every point, as flipping signs shows. An affine function vanishes once on the line.
+Within a segment a neuron's mean number of breakpoints is an angle over π, by a Markov chain of three numbers from layer
+to layer; at infinite width the chain is that of random affine functions.
 """
 
 import numpy as np

@@ -1,12 +1,12 @@
 """A Boolean circuit of T gates can be written as a ReLU network of at most T units.
 
 T ANDs of separate pairs of bits take all T units. The parity of d bits takes only log₂ d units, for d a power of two.
-On bits xy = σ(x + y − 1), and every gate of x and y is a + bx + cy + d·xy: one unit, if units may read all before
-them. What can be read out of U units are combinations of U functions and affine ones, and products of separate bits
-are orthogonal to all others: with U of T units the mean square error is (T − U)/16 or more. The parity of a sum is
-kept if the sum is folded in the middle, which halves it: log₂ d folds. Half of the bits can be fixed so that a unit
-does not switch; so every unit less halves the bits whose parity can be told, and fewer than log₂ d do not do for
-d = 2^k.
+On bits xy = σ(x + y − 1), and every gate of x and y is a + bx + cy + d·xy: this is one unit, if units may read all
+earlier units. Outputs of U units are combinations of U functions and affine functions, and products of separate bits
+are orthogonal to one another and to affine functions. So with U of T units the mean square error is (T − U)/16 or more.
+Folding a sum in the middle keeps its parity and halves it, so log₂ d folds are enough. Half of the bits can be fixed so
+that a unit does not switch. So removing a unit halves the number of bits whose parity can be computed, and fewer than
+log₂ d units are not enough for d = 2^k.
 """
 
 from typing import Annotated

@@ -1,9 +1,9 @@
 """A ReLU network with L layers of two neurons can have 2^L linear pieces on [0, 1].
 
-One layer of n ReLUs leaves at least 1 − n/2^(L−1) of the variance of this network's output unexplained. The tent
-g(x) = 2σ(x) − 4σ(x − ½) applied L times is a sawtooth of 2^(L−1) teeth. A function with n breakpoints has none on all
-but n teeth, where no straight line is better than a constant. One hidden layer makes the sawtooth exactly from 2^L
-neurons on, where L layers need 2L.
+One layer of n ReLUs leaves at least 1 − n/2^(L−1) of the variance of this network's output unexplained. The tent g(x) =
+2σ(x) − 4σ(x − ½) applied L times is a sawtooth of 2^(L−1) teeth. A function with n breakpoints is straight on all but n
+teeth, and on a tooth no straight line is better than a constant. One hidden layer makes the sawtooth exactly from 2^L
+neurons on, while L layers need 2L.
 """
 
 from typing import Annotated

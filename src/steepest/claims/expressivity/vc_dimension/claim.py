@@ -1,12 +1,12 @@
 """A deep ReLU network can shatter more points than it has weights.
 
-The sine sin ωx has one parameter, ω, and shatters the points ½, ¼, …, 2⁻ⁿ. So parameters do not count what a class can
-do. Halfspaces of d dimensions, with d + 1 parameters, have the VC dimension d + 1. The sine with one parameter has an
-infinite one, though not on equally spaced points. A ReLU network of depth L that takes one bit after the other off a
-number reads more labels than its p weights: about a seventh of pL of them. On a moment curve h threshold units in a
-layer, with a threshold on top, make just the dichotomies that halfspaces of hd dimensions make. What descent finds is
-another matter: Adam fits about as many random labels as a network of one hidden layer has weights, between half and
-twice as many, and p weights on frozen features separate those of 2p points half of the time.
+The sine sin ωx has one parameter, ω, and shatters the points ½, ¼, …, 2⁻ⁿ. So the number of parameters does not measure
+the capacity of a class. Halfspaces of d dimensions, with d + 1 parameters, have the VC dimension d + 1. The sine with
+one parameter has an infinite VC dimension, although not on equally spaced points. A ReLU network of depth L that reads
+the bits of a number one after the other stores more labels than its p weights, about a seventh of pL. On a moment curve
+h threshold units in a layer, with a threshold on top, make exactly the dichotomies that halfspaces of hd dimensions
+make. Descent finds less. Adam fits about as many random labels as a network of one hidden layer has weights, between
+half and twice as many. On frozen features p weights separate random labels of 2p points half of the time.
 """
 
 from typing import Annotated, NamedTuple

@@ -2,9 +2,9 @@
 
 They do so round by round: k layers see exactly what k rounds see. Networks that average messages or take maxima tell
 fewer graphs apart. Colour refinement, the test of Weisfeiler and Lehman, gives every node a new colour from its own
-and those of its neighbours, as a multiset. Networks whose nodes add up what their neighbours send see exactly as much:
-at k layers, for almost all weights, as k rounds. Those that average see refinement by proportions, and wide ones that
-take the largest see refinement by sets.
+colour and the multiset of its neighbours' colours. Networks whose nodes add up the messages of their neighbours see
+exactly as much: for almost all weights, k layers see as much as k rounds. Networks that average messages see refinement
+by proportions, and wide networks that take maxima see refinement by sets.
 """
 
 from collections.abc import Callable
