@@ -3,7 +3,7 @@
 At any width this number is multiplied by 1 − 2^−n for each layer of n neurons below. Near a point a neuron is an affine
 function, and its law is the same at every point, as flipping signs shows. An affine function vanishes once on the line.
 Within a segment a neuron's mean number of breakpoints is an angle over π, by a Markov chain of three numbers from layer
-to layer; at infinite width the chain is that of random affine functions.
+to layer; at infinite width it is the chain of random affine functions.
 """
 
 import numpy as np
@@ -46,7 +46,7 @@ GIVEN = 150  # networks of which the last layer is drawn anew
 
 @kit.claim
 class PiecesInOneDimension(kit.Claim[Setting]):
-    """Gaussian networks on the line, narrow ones, Cauchy ones, and on segments between images of digits."""
+    """Gaussian, narrow and Cauchy networks on the line, and networks on segments between images of digits."""
 
     width: kit.Count = kit.param(
         32,

@@ -1,6 +1,6 @@
 """Parities of an even number of bits have a margin ∝ d^(−1/2) over all ReLU neurons in d dimensions.
 
-Over frozen tangent features their margin falls with d faster: for parities of k bits it tends to ∝ d^(−k/2). On the
+Over frozen tangent features their margin falls faster with d: for parities of k bits it tends to ∝ d^(−k/2). On the
 cube {±1}^d/√d uniform weights solve both dual problems. By Hölder's inequality the best neurons weigh only the k bits,
 and weigh them equally. For the frozen tangent features the kernel's eigenvalue gives the margin. In few dimensions the
 frozen features win. Let E|u(w)|² ≤ 1 for the vectors u(w) of their margin: for two bits they have the larger margin at

@@ -1,11 +1,11 @@
 """From small starts, ReLU networks learn both classes exactly when neurons of both signs live.
 
-A network of h neurons does so with the chance 1−2(1−p/2)^h+(1−p)^h, where p is the chance of a neuron to live. On pairs
-of examples p = ½+arcsin(μ)/2π. The data are orthogonally separable: examples of the same class are at acute angles to
-each other, examples of different classes at obtuse angles. A neuron turns in the pull of the examples that it sees, and
-lives if at some time it sees an example of its own class. The probability p of this depends on the data. On a pair, two
-examples of opposite classes at the angle cos⁻¹(−μ), p is ½ + arcsin(μ)/2π; on many examples p is almost one. Networks
-of h neurons learn both classes if at least one neuron of each sign lives.
+A network of h neurons does so with the probability 1−2(1−p/2)^h+(1−p)^h, where p is the probability that a neuron
+lives. On pairs of examples p = ½+arcsin(μ)/2π. The data are orthogonally separable: examples of the same class are at
+acute angles to each other, examples of different classes at obtuse angles. A neuron turns in the pull of the examples
+that it sees, and lives if at some time it sees an example of its own class. The probability p of this depends on the
+data. On a pair, two examples of opposite classes at the angle cos⁻¹(−μ), p is ½ + arcsin(μ)/2π; on many examples p is
+almost one. Networks of h neurons learn both classes if at least one neuron of each sign lives.
 """
 
 from collections.abc import Mapping
