@@ -2,8 +2,8 @@
 
 Sharpness is the largest eigenvalue of the Hessian H in training on full batches, at step size η. Under Adam it settles
 near (2+2β₁)/((1−β₁)η), if curvature is read as Adam sees it: from D^(−½)HD^(−½), with D the root of Adam's averaged
-squares. Each rule is stable on a parabola up to such a curvature of its own. Training goes there, as plain descent goes
-to 2/η, and stays near it.
+squared gradients. On a parabola each rule is stable up to its own such curvature. Training goes to this curvature, as
+plain descent goes to 2/η, and stays near it.
 """
 
 import jax
@@ -25,7 +25,7 @@ BEYOND = 1.15  # what a rule with a smaller step must pass, over the edge
 
 @kit.claim
 class AdaptiveEdge(kit.Claim[None]):
-    """A small tanh network on a Chebyshev polynomial, trained on all of it by momentum, Nesterov's rule and Adam."""
+    """A small tanh network on a Chebyshev polynomial, trained on full batches by momentum, Nesterov's rule and Adam."""
 
     betas: tuple[kit.Fraction, ...] = kit.param(
         (0.1, 0.6),

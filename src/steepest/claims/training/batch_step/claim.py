@@ -1,9 +1,10 @@
 """Near an interpolating minimum, an SGD step multiplies the mean square error by a spectral radius.
 
-The minimum fits all n examples, and the error is the distance of the weights from it, with the second moment that SGD
-brings about. The radius is that of a known matrix, which acts on second moments. Batches hold b of the n examples, and
-p = (n − b)/(b(n − 1)) is the part of the matrix that is noise. Where the radius exceeds one SGD leaves the minimum in
-the mean square: with single examples at about a third of 2/λ₁, the limit of full gradients.
+The minimum fits all n examples. The error is the distance of the weights from this minimum, and has the second moment
+that SGD brings about. The radius is the spectral radius of a known matrix, which acts on second moments. Batches hold b
+of the n examples, and p = (n − b)/(b(n − 1)) is the share of noise in the matrix. Where the radius exceeds one, SGD
+leaves the minimum in the mean square. With single examples this happens at about a third of 2/λ₁, the limit for full
+gradients, where λ₁ is the largest curvature.
 """
 
 from typing import NamedTuple
@@ -16,7 +17,7 @@ from steepest.claims.training.batch_step.point import BatchStepPoint
 
 
 class Setting(NamedTuple):
-    """The examples and the step sizes, with what each tends to."""
+    """The examples and the step sizes, with the second moment that each leads to."""
 
     x: kit.Values  # (n, d)
     steps: kit.Values  # (parts,)
@@ -25,7 +26,7 @@ class Setting(NamedTuple):
 
 @kit.claim
 class BatchStep(kit.Claim[Setting]):
-    """Least squares that can be fitted, with unequal inputs: one step of many runs."""
+    """Least squares that can be fitted exactly, with inputs of unequal sizes: one step of many runs."""
 
     n: kit.Count = kit.param(12, "examples", unit="examples", scope=kit.between(10, 16))
     dimension: kit.Count = kit.param(5, "d", scope=kit.between(4, 6))

@@ -1,9 +1,9 @@
 """Rounded to nearest in bfloat16, a weight stops once its update is below half the float spacing.
 
-Smaller step sizes therefore leave more risk. A weight w in [2^e, 2^(e+1)) has the spacing u = 2^(e−7). On ½h(w − w*)²
-it stops at a distance of at most u/2ηh, so that a smaller step η ends at a larger risk. Rounded at random its mean
-moves on, and a risk of hu²/12 is left at every step size. Noise in the gradient of more than a spacing a step lets the
-weight move on as well.
+Smaller step sizes therefore leave more risk. A weight w in [2^e, 2^(e+1)) has the spacing u = 2^(e−7). On the parabola
+½h(w − w*)² it stops at a distance of at most u/2ηh from w*, so a smaller step size η ends at a larger risk. If the
+weight is rounded at random, its mean moves on, and a risk of hu²/12 is left at every step size. Gradient noise of more
+than one spacing per step also lets the weight move on.
 """
 
 from typing import NamedTuple
@@ -28,7 +28,7 @@ class Setting(NamedTuple):
 
 @kit.claim
 class Bf16Stall(kit.Claim[Setting]):
-    """Weights in bfloat16 that descend, each on a parabola of its own, with the three ways to round."""
+    """Weights in bfloat16 that descend, each on its own parabola, with three ways to round."""
 
     etas: tuple[kit.Positive, ...] = kit.param(
         (0.04, 0.08, 0.16, 0.32),

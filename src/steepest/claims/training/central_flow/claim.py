@@ -1,9 +1,9 @@
 """At the edge of stability, smoothed weights follow dw/dt = −∇L − ½σ²∇λ, and not gradient flow.
 
-Here L is the risk, λ its largest curvature, and σ² the mean square by which weights go to and fro around their smoothed
-path: σ² = −2⟨∇λ, ∇L⟩/‖∇λ‖². The mean risk is σ²/η higher than at the smoothed weights. This σ² is exactly what keeps λ
-at 2/η, so that descent with large steps is calculated without its steps: where it goes, how widely it swings, and what
-that costs. A single direction is at the edge here, and swings are steady.
+Here L is the risk, λ its largest curvature, and σ² the mean square of the weights' swings around their smoothed path:
+σ² = −2⟨∇λ, ∇L⟩/‖∇λ‖². The mean risk is σ²/η higher than at the smoothed weights. Exactly this σ² keeps λ at 2/η. So the
+flow predicts, without taking the large steps of descent, where descent goes, how widely it swings and what the swings
+cost. Here only one direction is at the edge, and swings are steady.
 """
 
 from itertools import pairwise

@@ -1,9 +1,9 @@
 """With small shares of the best step size, SGD's critical batch is the mean noise scale of training.
 
-S is the number of steps that SGD needs to a given risk, and E = bS the number of examples. As the batch b varies they
-obey (S/S_min − 1)(E/E_min − 1) = 1, and E_min/S_min is the critical batch. The mean of the noise scale tr HΣ/gᵀHg is
-over a training without noise. With whole best steps the critical batch is another one, a sixth of this mean to one and
-a half times as large here.
+S is the number of steps that SGD needs to reach a given risk, and E = bS the number of examples. As the batch size b
+varies, they obey (S/S_min − 1)(E/E_min − 1) = 1, and E_min/S_min is the critical batch. The noise scale is tr HΣ/gᵀHg,
+with the Hessian H, the gradient g and the covariance Σ of its noise. The mean is taken over a training without noise.
+With whole best steps the critical batch is different: here it is a sixth to one and a half times this mean.
 """
 
 from typing import NamedTuple
@@ -23,7 +23,7 @@ class Setting(NamedTuple):
 
 @kit.claim
 class CriticalBatch(kit.Claim[Setting]):
-    """Quadratics with a power law of curvatures and noise like that of least squares; many runs at a time."""
+    """Quadratics with a power law of curvatures and noise as in least squares; many runs at a time."""
 
     batches: tuple[kit.Count, ...] = kit.param(
         (32, 128, 512, 2048, 8192),

@@ -1,9 +1,9 @@
 """Leave-one-out error predicts the risk of kernel regression, with a ridge and without one.
 
-GCV, generalized cross-validation, predicts ⟨e²/v²⟩/⟨1/v⟩² instead. There e is the error on a new example, v the
-variance that the kernel leaves there, the inputs of training being known, and ⟨·⟩ is a mean over new examples. So GCV
-is right where v is the same at all examples: with a ridge, or on Gaussian inputs. On digits without a ridge it is about
-a third too low.
+GCV, generalized cross-validation, predicts ⟨e²/v²⟩/⟨1/v⟩² instead. Here e is the error on a new example, v the variance
+that the kernel leaves at this example given the training inputs, and ⟨·⟩ a mean over new examples. So GCV is right
+where v is the same at all examples: with a ridge, or on Gaussian inputs. On digits without a ridge it is about a third
+too low.
 """
 
 from typing import NamedTuple
@@ -56,7 +56,7 @@ def partition(order: kit.Values, n: int) -> Sets:
 
 @kit.claim
 class CrossValidation(kit.Claim[Setting]):
-    """Kernel regression on digits: disjoint training sets, and all other images to see how good it is."""
+    """Kernel regression on digits: disjoint training sets, each tested on all other images."""
 
     sizes: tuple[kit.Count, ...] = kit.param(
         (45, 90, 180),

@@ -1,8 +1,9 @@
 """Least-squares risk peaks where features are as many as examples, and the best ridge has no peak.
 
-Of D Gaussian features the fit sees p. The others act as noise, and s² is the variance of this noise together with the
-noise of the labels. Below n examples the risk is s²(1 + p/(n − p − 1)), and above n, where the fit has the least norm
-of all that interpolate, it is ‖β_p‖²(1 − n/p) + s²(1 + n/(p − n − 1)), β_p being the weights of the p features.
+The fit sees n examples, and p of D Gaussian features. The other features act as noise, and s² is the variance of this
+noise together with the noise of the labels. For p below n the risk is s²(1 + p/(n − p − 1)). For p above n the fit has
+the least norm of all fits that interpolate. Its risk is then ‖β_p‖²(1 − n/p) + s²(1 + n/(p − n − 1)), where β_p are the
+weights of the p features.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,7 +20,7 @@ Law = Callable[[kit.Values, int, float, int], float]
 
 @kit.claim
 class DoubleDescent(kit.Claim[kit.Values]):
-    """Regression on Gaussian features, of which the fit sees the first ones, which matter most."""
+    """Regression on Gaussian features; the fit sees the first features, which matter most."""
 
     examples: tuple[kit.Count, ...] = kit.param(
         (16, 32), "n", unit="examples", scope=kit.choices((16, 32), (15, 31), (17, 33))

@@ -1,8 +1,8 @@
 """A diagonal network with initial scale α and weight decay λ generalizes at time (log α + c)/λ.
 
-This is the limit of small λ, in sparse regression without noise, and c comes from a convex program. Long before, the
-network fits the data and stays at the interpolant of least ℓ2 norm. At time t it is the interpolant that a start of
-size α e^(−λt) would have chosen, which becomes sparse when that size is small.
+This is the limit of small λ, in sparse regression without noise, and c comes from a convex program. Long before this
+time, the network fits the data and stays at the interpolant of least ℓ2 norm. At time t the network is the interpolant
+that a start of size α e^(−λt) would have chosen. This interpolant becomes sparse when the size is small.
 """
 
 from typing import NamedTuple

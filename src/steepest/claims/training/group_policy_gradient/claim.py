@@ -1,11 +1,11 @@
 """In GRPO, dividing by the group's standard deviation speeds up the learning of hard questions.
 
-The speed-up is larger the more answers a group has. p₀ is the chance of the right answer at first, and G the number of
-answers that are sampled in a step. The time to one half is an integral of the drift. That is p(1 − p)(1 − 1/G) where
-the advantage is the reward less the group's mean, and E √(q(1 − q)), q the share of right answers in the group, where
-this advantage is divided by the group's deviation, as in GRPO. As p₀ falls the first time tends to ∝ 1/p₀, and the
-second to ∝ p₀^(−½) as long as p₀ ≫ 1/G. Below 1/G most groups agree and teach nothing, so that the time tends to ∝ 1/p₀
-again.
+The speed-up is larger the more answers a group has. The chance p of the right answer starts at p₀, and G answers are
+sampled in a step. The time until p is one half is an integral over the drift. If the advantage is the reward less the
+group's mean, the drift is p(1 − p)(1 − 1/G). In GRPO this advantage is divided by the group's standard deviation. The
+drift is then E √(q(1 − q)), where q is the share of right answers in the group. As p₀ falls, the first time tends to ∝
+1/p₀, and the second to ∝ p₀^(−½) as long as p₀ ≫ 1/G. For p₀ below 1/G most groups agree and teach nothing, so the
+second time tends to ∝ 1/p₀ again.
 """
 
 from typing import Any

@@ -1,9 +1,9 @@
 """Linear attention trained on random regressions answers by one preconditioned gradient step.
 
-Training starts from small weights, and the preconditioner is Γ⁻¹, with Γ = (1 + 1/N)Λ + (tr Λ/N) I for prompts of N
-Gaussian examples with covariance Λ. Γ allows for the noise of a sample of N: in short prompts the layer steps less far
-than Newton's method would, above all along directions of small variance. Its risk, half the mean square of what it
-leaves, is ½(tr Λ − tr ΛΓ⁻¹Λ).
+Training starts from small weights. The preconditioner is Γ⁻¹, with Γ = (1 + 1/N)Λ + (tr Λ/N) I for prompts of N
+Gaussian examples with covariance Λ. Γ allows for the noise of a sample of N examples: in short prompts the layer steps
+less far than Newton's method would, above all along directions of small variance. The layer's risk, half of its mean
+squared error, is ½(tr Λ − tr ΛΓ⁻¹Λ).
 """
 
 import numpy as np

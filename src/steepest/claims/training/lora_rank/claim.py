@@ -1,10 +1,10 @@
 """With 1/√r scaling, a LoRA adapter's first SGD step changes outputs more the lower its rank r is.
 
-In root mean square an adapter of rank r changes outputs in its first step by γ²η√(r(r+1)a + rb) under SGD, and by
-γη√(rc + r(r−1)e) under Adam. γ multiplies the adapter, which starts from Gaussian weights behind and zeros in front, η
-is the step size, and a, b, c and e are known from the inputs and errors of the batch. Above r* = b/a, an effective rank
-of the inputs, the change is nearly the same at each rank with γ ∝ 1/√r under SGD, and, above an r* of its own, with γ ∝
-1/r under Adam. Below r* it falls with r.
+In root mean square, the first step of an adapter BA of rank r changes outputs by γ²η√(r(r+1)a + rb) under SGD, and by
+γη√(rc + r(r−1)e) under Adam. The factor γ multiplies the adapter, A starts from Gaussian weights and B from zeros, η is
+the step size, and a, b, c and e are known from the inputs and errors of the batch. Under SGD with γ ∝ 1/√r, the change
+is nearly the same at each rank above r* = b/a, an effective rank of the inputs. Under Adam with γ ∝ 1/r, the change is
+nearly the same above an r* of its own. Below r* the change falls with r.
 """
 
 from functools import partial

@@ -1,8 +1,8 @@
 """SGD learns a word in a time inversely proportional to the word's frequency, and Adam does not.
 
 Under Adam the time grows like √(1 + (1 − π)/(bπ)), with π the frequency of the word and b the number of words in a
-batch. So Adam learns all words at the same time where every batch holds them, and rare words in a time like 1/√π where
-most batches do not. A word is learned when its successor has half of the probability.
+batch. So Adam learns all words at the same time where every batch holds all words. Where most batches hold no rare
+word, Adam learns rare words in a time like 1/√π. A word is learned when its successor has half of the probability.
 """
 
 from typing import NamedTuple
@@ -25,7 +25,7 @@ class Setting(NamedTuple):
 
 @kit.claim
 class RareTokens(kit.Claim[Setting]):
-    """Softmax regression from each word to its successor, with words drawn by Zipf's law."""
+    """Softmax regression from each word to its successor, with words sampled by Zipf's law."""
 
     vocabulary: kit.Count = kit.param(48, "V", unit="words", scope=kit.between(48, 96))
     alpha: kit.Positive = kit.param(

@@ -1,9 +1,9 @@
 """At initialization, a Pre-LN residual stream's variance grows linearly, as 1 + l/2 after l blocks.
 
-The gradient of block l falls as (1 + l/2)^(−½), whatever the number of blocks. Both are for ReLU, matrices of variance
-1/d, and a width d far above the depth. Each block adds ½ to the variance of the stream, and the gradient that reaches a
-block grows on its way by the factors that the stream has grown by. So no block's gradient depends on how many blocks
-stand behind it. Under Post-LN the last block's gradient is √(d/3) at every depth.
+The gradient of block l falls as (1 + l/2)^(−½), whatever the number of blocks. Both laws are for ReLU, matrices with
+entries of variance 1/d, and a width d far above the depth. Each block adds ½ to the variance of the stream. On its way
+back to a block, the gradient grows by the same factors as the stream. So no block's gradient depends on how many blocks
+come after it. Under Post-LN the last block's gradient is √(d/3) at every depth.
 """
 
 from typing import Any
@@ -23,7 +23,7 @@ ADDED = 0.5  # variance that a block adds
 
 @kit.claim
 class ResidualStream(kit.Claim[None]):
-    """Random residual networks of several depths, each on one input, with normalization before or behind the blocks."""
+    """Random residual networks of several depths, each on one input, with normalization before or after the blocks."""
 
     width: kit.Count = kit.param(
         192, "d of the stream and of each block", unit="neurons", scope=kit.between(160, 320)

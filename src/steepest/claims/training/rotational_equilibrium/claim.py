@@ -1,9 +1,9 @@
 """With weight decay λ, SGD comes to turn scale-invariant weights by the angle √(2ηλ) in each step.
 
 The angle is √(2ηλ/(1+β)) with momentum, and √(2ηλ(1−β₁)/(1+β₁)) in AdamW. A weight is scale-invariant if its length
-does not matter, as in front of a normalization. Its gradients then lengthen it and decay shortens it, until both
-balance: from then on its direction turns by an angle that knows only the step size η, the decay λ and the momentum,
-whatever the size of its gradients.
+does not matter, as in front of a normalization. Gradients lengthen such a weight and decay shortens it, until the two
+balance. From then on the weight's direction turns by an angle that depends only on the step size η, the decay λ and the
+momentum, whatever the size of the gradients.
 """
 
 import jax

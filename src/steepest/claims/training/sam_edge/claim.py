@@ -1,8 +1,8 @@
 """Sharpness-aware minimization settles at ηλ(1 + ρλ/‖∇L‖) = 2 and pushes the curvature λ down.
 
-It does so at any λ < 2/η that hardly moves in a step. So that edge is no curvature at which sharpening stops: gradients
-come to the size that the edge asks for, ηρλ²/(2 − ηλ), and the curvature goes on to fall. The force that pushes it is
-2ρ²∇λ/(2 − ηλ)². Where the curvature falls fast, gradients lag behind.
+With step size η and radius ρ, it settles at any λ < 2/η that hardly moves in a step. So this edge is not a curvature at
+which sharpening stops. Gradients converge to the size that the edge requires, ηρλ²/(2 − ηλ), and the curvature goes on
+falling. The force that pushes the curvature is 2ρ²∇λ/(2 − ηλ)². Where the curvature falls fast, gradients lag behind.
 """
 
 from typing import NamedTuple

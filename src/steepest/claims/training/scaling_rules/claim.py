@@ -1,8 +1,8 @@
 """A batch κ times larger allows small steps to be κ times larger in SGD, and √κ times in Adam.
 
 With steps scaled in this way the stationary risk stays the same. The exponents are 1 and ½ while steps are small and
-batches are noise. Beyond that both move by a known amount: SGD bears less, as its steps come near to 2/h, and Adam
-more, as batches begin to agree.
+batches are noise. Beyond this range both exponents move by a known amount. SGD's exponent falls as its steps come near
+to 2/h, for curvatures h, and Adam's exponent rises as batches begin to agree.
 """
 
 from collections.abc import Callable

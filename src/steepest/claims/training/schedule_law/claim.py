@@ -1,8 +1,8 @@
 """A recursion over step sizes predicts the risk of one-pass SGD, and the sum of step sizes does not.
 
-On least squares with Gaussian inputs the recursion, with one number for each direction, gives the mean risk after any
-schedule exactly. Schedules with the same sum of step sizes (cosine, linear, and half of the step throughout) end at
-other risks, and so do those that end at the same step.
+On least squares with Gaussian inputs, the recursion gives the exact mean risk after any schedule, with one number for
+each direction. Schedules with the same sum of step sizes (cosine, linear, and half of the step size throughout) end at
+different risks. So do schedules that end at the same step size.
 """
 
 from typing import NamedTuple

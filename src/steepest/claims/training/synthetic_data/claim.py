@@ -1,9 +1,10 @@
 """A linear model that is refitted to its own labels has n times the error of one fit after n rounds.
 
-With all data kept, the error is less than twice the error of one fit. Labels have noise of the same variance in every
-round. One fit with d weights and T examples errs by σ²d/(T − d − 1). Where all labels are kept as they were, round k
-adds only (T − d − 1)/(k(kT − d − 1)) of that. With a share α of fresh true labels in every round the error stays at
-(2α² − 2α + 1)/(2α − α²), which is least at the golden ratio, 0.618, for α and for the error.
+With all data kept, the error is less than twice the error of one fit. Labels have noise of the same variance σ² in
+every round. One fit with d weights and T examples has the error σ²d/(T − d − 1). Where all labels are kept as they
+were, round k adds only the share (T − d − 1)/(k(kT − d − 1)) of this error. With a share α of fresh true labels in
+every round, the error stays at (2α² − 2α + 1)/(2α − α²) times the error of one fit. This factor is least at the golden
+ratio, α = 0.618, where the factor is 0.618 too.
 """
 
 import numpy as np
@@ -20,7 +21,7 @@ BOUND = np.pi**2 / 6
 
 @kit.claim
 class SyntheticData(kit.Claim[None]):
-    """Least squares on Gaussian inputs, and on digits, refitted to labels of its own with noise."""
+    """Least squares on Gaussian inputs and on digits, refitted to its own labels with noise."""
 
     dimension: kit.Count = kit.param(10, "d, weights", scope=kit.between(8, 20))
     examples: kit.Count = kit.param(

@@ -1,9 +1,10 @@
 """Adam's RMS update is η√((s² + ρ)/(1 + s²)) for gradients with the signal-to-noise ratio s.
 
-s is the mean of a weight's gradient over its standard deviation between batches, and ρ = (1 − β₁)/(1 + β₁). This is the
-limit β₂ → 1, for gradients that are independent from step to step. Muon's RMS update of an m × n matrix is c(m/n)
-η/√max(m, n). So at β₁ = 0.9 Adam's updates have 0.229 η where batches are noise, and η where they agree. c is 0.85 to
-0.87 for five steps of Muon's iteration on matrices of noise, and one for an exactly orthogonal update.
+Here s is the mean of a weight's gradient divided by its standard deviation between batches, and ρ = (1 − β₁)/(1 + β₁).
+This is the limit β₂ → 1, for gradients that are independent from step to step. So at β₁ = 0.9 Adam's RMS update is
+0.229 η where batches are noise, and η where batches agree. Muon's RMS update of an m × n matrix is c(m/n) η/√max(m, n).
+The factor c is 0.85 to 0.87 for five steps of Muon's iteration on matrices of noise, and one for an exactly orthogonal
+update.
 """
 
 import jax
@@ -21,7 +22,7 @@ FOLKLORE = 0.2  # by which Muon's update is multiplied to match Adam's
 
 @kit.claim
 class UpdateSize(kit.Claim[Setting]):
-    """Adam on Gaussian gradients and on digits at weights that stay; Muon's iteration on Gaussian matrices."""
+    """Adam on Gaussian gradients and on digits at fixed weights; Muon's iteration on Gaussian matrices."""
 
     beta1: tuple[kit.Fraction, ...] = kit.param(
         (0.8, 0.9, 0.95),

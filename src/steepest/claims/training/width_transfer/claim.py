@@ -1,9 +1,10 @@
 """At width N, Adam's first step moves outputs by η(aN^{3/2} + bN + c√N), and in µP by a constant.
 
-This is the limit of wide networks, and under µP the step moves outputs by the same at any N. The three terms are of the
-hidden layer, the read-out and the inputs, and a, b and c are known from the batch. The step of a hidden weight has the
-sign of its neuron's weight in the read-out: all push the same way. So the first step of wide networks must fall faster
-than the 1/N of folklore. In narrow ones inputs hide this, and the sum grows nearly like N.
+This is the limit of wide networks, with step size η. Under µP the step moves outputs by the same amount at any N. The
+three terms come from the hidden layer, the read-out and the inputs, and a, b and c are known from the batch. The step
+of a hidden weight has the sign of its neuron's weight in the read-out: all steps push the same way. So the first step
+size of wide networks must fall faster than the 1/N of folklore. In narrow networks the inputs' term hides this, and the
+sum grows nearly like N.
 """
 
 from typing import NamedTuple
