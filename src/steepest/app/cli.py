@@ -143,7 +143,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="steepest",
         description="Put the theory of deep learning to the test.",
-        epilog="Start with: steepest run, a tour of a minute or two",
+        epilog="Start with `steepest run`, a tour of a minute or two.",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"steepest {__version__}")
@@ -156,252 +156,276 @@ def build_parser() -> argparse.ArgumentParser:
         sub.set_defaults(action=action)
         return sub
 
-    _run_options(command("run", _run, "run the tour, claims by name, or with --all every claim"))
+    run = "run the claims that you name; without names the tour, with --all every claim"
+    _run_options(command("run", _run, run))
     listing = command("list", _list, "list the claims and their last verdicts")
-    listing.add_argument("--chapter", help="only this chapter")
-    listing.add_argument("--results", type=Path, default=RESULTS, help="folder of results")
-    listing.add_argument("--json", action="store_true", help="as JSON")
+    listing.add_argument("--chapter", help="list only this chapter")
+    results = "read results from this folder (default: results)"
+    listing.add_argument("--results", type=Path, default=RESULTS, help=results)
+    listing.add_argument("--json", action="store_true", help="print the list as JSON")
     show = command("show", _show, "show a claim's statement, explanation, source and fields")
     show.add_argument("claim", metavar="CLAIM", help="a name, or a file such as my_claim.py")
-    _cite_options(command("cite", _cite, "say how to cite a claim's verdict and its sources"))
-    exercise = "write a notebook in which you predict and the claim's own judge answers"
+    _cite_options(command("cite", _cite, "print how to cite a claim's verdict and its sources"))
+    exercise = "write a notebook in which you predict a claim's results and its judge answers"
     _exercise_options(command("exercise", _exercise, exercise))
-    atlas = command("atlas", _atlas, "write the pages of all results")
-    atlas.add_argument("--results", type=Path, default=RESULTS, help="folder of results")
-    atlas.add_argument("--out", type=Path, default=Path("atlas"), help="folder of the pages")
-    _book_options(command("book", _book, "build the book: chapters, tutorials, claims, reference"))
-    _sweep_options(command("sweep", _sweep, "compute a claim at many points of its fields"))
-    trials = "say how often a claim holds: at fresh seeds, and at random settings of its scope"
+    atlas = command("atlas", _atlas, "write web pages of all stored results")
+    atlas.add_argument("--results", type=Path, default=RESULTS, help=results)
+    pages = "write the pages into this folder (default: atlas)"
+    atlas.add_argument("--out", type=Path, default=Path("atlas"), help=pages)
+    book = "build the book of chapters, tutorials, claims and reference"
+    _book_options(command("book", _book, book))
+    _sweep_options(command("sweep", _sweep, "compute a claim at many values of its fields"))
+    trials = "count how often a claim holds at fresh seeds, and at random settings in its scope"
     _trials_options(command("trials", _trials, trials))
     _measure_options(
-        command("measure", _measure, "measure the theory's quantities of your own model")
+        command("measure", _measure, "measure the theory's quantities on your own model")
     )
     _watch_options(command("watch", _watch, "show a training that a Monitor has logged"))
-    new = command("new", _new, "write a new claim of your own, which runs as it is")
-    new.add_argument("name", metavar="NAME", help="such as my-claim, or a path such as my_claim.py")
-    check = command("check", _check, "say what a claim of yours still lacks")
+    new = command("new", _new, "write a new claim that runs as it is, for you to edit")
+    name = "name such as my-claim, or path such as my_claim.py"
+    new.add_argument("name", metavar="NAME", help=name)
+    check = command("check", _check, "list what your own claim still lacks")
     check.add_argument("claim", metavar="CLAIM", help="a file such as my_claim.py, or a name")
-    referee = "say how a claim could be wrong: what a hostile reader would try, by program"
+    referee = "try what a hostile reader would try, and print how a claim could be wrong"
     _referee_options(command("referee", _referee, referee))
     return parser
 
 
 def _run_options(run: argparse.ArgumentParser) -> None:
-    claims = "names, or files such as my_claim.py; without any, the tour: one claim of each chapter"
+    claims = "names of claims, or files such as my_claim.py (default: the tour, one claim of each chapter)"
     run.add_argument("claims", nargs="*", metavar="CLAIM", help=claims)
-    run.add_argument("--preset", choices=PRESETS, default="quick", help="seconds, minutes, a test")
-    run.add_argument("--seed", type=SEED, default=0, help="seed of every random number")
-    json_help = (
-        "print JSON on standard output and nothing else there: an object for one claim, else a list"
-    )
+    preset = "choose how long to compute: quick takes seconds, full minutes, tiny is a test (default: quick)"
+    run.add_argument("--preset", choices=PRESETS, default="quick", help=preset)
+    run.add_argument("--seed", type=SEED, default=0, help="set the seed of every random number")
+    json_help = "print only JSON on standard output: an object for one claim, a list for several"
     run.add_argument("--json", action="store_true", help=json_help)
-    results = "folder of results (default: results)"
+    results = "keep results in this folder (default: results)"
     run.add_argument("--out", "--results", type=Path, default=RESULTS, help=results)
-    run.add_argument("--force", "--again", action="store_true", help="run even what is stored")
-    every = "run every claim, the tour first; what is stored is not run again"
+    run.add_argument("--force", "--again", action="store_true", help="rerun even stored claims")
+    every = "run every claim, the tour first, except claims that are stored"
     run.add_argument("--all", action="store_true", help=every)
-    tour = "run the tour, as without any option"
+    tour = "run the tour, as steepest run without options does"
     run.add_argument("--tour", action="store_true", help=tour)
-    rows = "when no claim is named: end with reasons and seconds, a row for each claim"
+    rows = "without CLAIM: end with a table of reasons and seconds, a row for each claim"
     run.add_argument("--table", action="store_true", help=rows)
-    strict = "exit code 0 only if all hold, whatever is recorded"
+    strict = "exit with code 0 only if all claims hold, whatever is recorded"
     run.add_argument("--strict", action="store_true", help=strict)
-    run.add_argument("--workers", type=SOME, help="processes (default: as many as fit)")
+    workers = "set the number of processes (default: as many as fit)"
+    run.add_argument("--workers", type=SOME, help=workers)
     run.add_argument(
         "--atlas",
         type=Path,
         default=Path("atlas"),
-        help="folder of the pages, when no claim is named",
+        help="without CLAIM: write the pages into this folder (default: atlas)",
     )
-    subject = "put CLAIM to your own network: a function that builds it, see docs/subjects.md"
+    subject = "test CLAIM on your own network, which FUNCTION builds; see docs/subjects.md"
     run.add_argument("--subject", metavar="FILE.py:FUNCTION", help=subject)
-    page = "with --subject: also write the verdict as a page, an HTML file"
+    page = "with --subject: also write the verdict to this HTML file"
     run.add_argument("--page", type=Path, help=page)
-    yes = "with --subject: start even what takes more than ten minutes"
+    yes = "with --subject: start even if the run takes more than ten minutes"
     run.add_argument("--yes", action="store_true", help=yes)
     fields = (
-        "One CLAIM also takes its own fields, as --field value; steepest show CLAIM lists them. All other options are "
-        "for the tour and for --all too."
+        "With one CLAIM you can also set its own fields, as --field value; steepest show CLAIM lists them. All other "
+        "options also apply to the tour and to --all."
     )
     run.epilog = f"{fields} {EXIT_CODES}"
 
 
 def _cite_options(cite: argparse.ArgumentParser) -> None:
     cite.add_argument("claim", metavar="CLAIM", help="a name, or a file such as my_claim.py")
-    cite.add_argument("--results", type=Path, default=RESULTS, help="folder of results")
-    cite.add_argument("--preset", choices=PRESETS, default="quick", help="of the verdict")
-    cite.add_argument("--seed", type=SEED, default=0, help="of the verdict")
-    json_help = "print JSON on standard output and nothing else there"
+    results = "read results from this folder (default: results)"
+    cite.add_argument("--results", type=Path, default=RESULTS, help=results)
+    preset = "cite the verdict of this preset (default: quick)"
+    cite.add_argument("--preset", choices=PRESETS, default="quick", help=preset)
+    seed = "cite the verdict at this seed (default: 0)"
+    cite.add_argument("--seed", type=SEED, default=0, help=seed)
+    json_help = "print only JSON on standard output"
     cite.add_argument("--json", action="store_true", help=json_help)
-    cite.epilog = "It reads stored results and runs nothing."
+    cite.epilog = "This command reads stored results and runs nothing."
 
 
 def _exercise_options(exercise: argparse.ArgumentParser) -> None:
     exercise.add_argument("claim", metavar="CLAIM", help="a name, or a file such as my_claim.py")
-    file = "the notebook, which must not be there yet (default: CLAIM.ipynb in this folder)"
+    file = "notebook to write, which must not exist yet (default: CLAIM.ipynb in this folder)"
     exercise.add_argument("file", metavar="FILE.ipynb", type=Path, nargs="?", help=file)
-    results = "folder of results that the notebook reads, and keeps its run in"
+    results = "let the notebook read and keep results in this folder (default: results)"
     exercise.add_argument("--results", type=Path, default=RESULTS, help=results)
-    exercise.epilog = "Writing it runs no experiment; its last cells do, where no result is stored."
+    exercise.epilog = (
+        "Writing the notebook runs no experiment. Its last cells run one if no result is stored."
+    )
 
 
 def _book_options(book: argparse.ArgumentParser) -> None:
-    book.add_argument("--results", type=Path, default=RESULTS, help="folder of results")
-    book.add_argument("--out", type=Path, default=Path("book"), help="folder of the book")
-    docs = "folder of its sources (default: those of Steepest)"
+    results = "keep results in this folder (default: results)"
+    book.add_argument("--results", type=Path, default=RESULTS, help=results)
+    out = "write the book into this folder (default: book)"
+    book.add_argument("--out", type=Path, default=Path("book"), help=out)
+    docs = "read the book's sources from this folder (default: the sources of Steepest)"
     book.add_argument("--docs", type=Path, help=docs)
-    now = "build with the results that are stored; run no claim and no tutorial"
+    now = "build with the stored results, and run no claim and no tutorial"
     book.add_argument("--now", action="store_true", help=now)
-    book.add_argument("--workers", type=SOME, help="processes (default: as many as fit)")
-    book.epilog = "It needs pip install 'steepest[book]', and runs every claim that is not stored."
+    workers = "set the number of processes (default: as many as fit)"
+    book.add_argument("--workers", type=SOME, help=workers)
+    needs = "This command needs pip install 'steepest[book]'"
+    book.epilog = f"{needs}, and runs every claim that is not stored."
 
 
 def _sweep_options(sweep: argparse.ArgumentParser) -> None:
     sweep.add_argument("claim", metavar="CLAIM", help="a name, or a file such as my_claim.py")
-    ranges = "log:0.01:1:20, linear:0:1:5, 64,256,1024 or 0:8; without any, the claim's own phase diagram"
-    over = f"a field, or seed: {ranges}"
-    sweep.add_argument("--over", action="append", metavar="FIELD=VALUES", help=over)
-    sobol = "draw N Sobol points in ranges such as lr=log:0.01:1"
-    sweep.add_argument("--sobol", type=SOME, metavar="N", help=sobol)
-    sweep.add_argument("--preset", choices=PRESETS, default="quick", help="for all other fields")
-    seed = "seed of every random number, unless it is swept"
-    sweep.add_argument("--seed", type=SEED, default=0, help=seed)
-    sweep.add_argument(
-        "--out", type=Path, default=RESULTS, help="folder of results (default: results)"
+    over = (
+        "sweep a field, or seed, over values such as log:0.01:1:20, linear:0:1:5, 64,256,1024 or 0:8 "
+        "(default: the claim's own phase diagram)"
     )
-    sweep.add_argument("--on", default="local", help="local, here or dask:ADDRESS (default: local)")
-    workers = "processes of a local pool (default: one a core for long sweeps)"
+    sweep.add_argument("--over", action="append", metavar="FIELD=VALUES", help=over)
+    sobol = "sample N Sobol points in ranges such as lr=log:0.01:1"
+    sweep.add_argument("--sobol", type=SOME, metavar="N", help=sobol)
+    preset = "take all other fields from this preset (default: quick)"
+    sweep.add_argument("--preset", choices=PRESETS, default="quick", help=preset)
+    seed = "set the seed of every random number, unless the seed is swept"
+    sweep.add_argument("--seed", type=SEED, default=0, help=seed)
+    out = "keep results in this folder (default: results)"
+    sweep.add_argument("--out", type=Path, default=RESULTS, help=out)
+    on = "choose where to compute: local, here or dask:ADDRESS (default: local)"
+    sweep.add_argument("--on", default="local", help=on)
+    workers = "set the number of processes of a local pool (default: one per core for long sweeps)"
     sweep.add_argument("--workers", type=SOME, help=workers)
-    shard = "only the I-th of N parts, counted from 1, for job arrays"
+    shard = "compute only the I-th of N parts, counted from 1, for job arrays"
     sweep.add_argument("--shard", metavar="I/N", help=shard)
-    batch = "most points computed together (default: 64)"
+    batch = "compute at most this many points together (default: 64)"
     sweep.add_argument("--batch", type=SOME, default=64, help=batch)
-    whole = "run the whole claim at each point, not its diagram's part"
+    whole = "run the whole claim at each point, not only its diagram's part"
     sweep.add_argument("--whole", action="store_true", help=whole)
     sweep.add_argument(
         "--force", "--again", action="store_true", help="recompute stored points too"
     )
-    sweep.add_argument("--retry", action="store_true", help="compute again the points that crashed")
-    plan = "print the plan; compute only the point that is timed"
+    sweep.add_argument("--retry", action="store_true", help="recompute the points that crashed")
+    plan = "print the plan, and compute only the point that is timed"
     sweep.add_argument("--plan", action="store_true", help=plan)
-    sweep.add_argument("--yes", action="store_true", help="start even what takes more than an hour")
-    export = "also write a table: .csv or .parquet"
+    sweep.add_argument(
+        "--yes", action="store_true", help="start even if this takes more than an hour"
+    )
+    export = "also write a table to FILE: .csv or .parquet"
     sweep.add_argument("--export", type=Path, metavar="FILE", help=export)
-    json_help = "print JSON on standard output and nothing else there"
+    json_help = "print only JSON on standard output"
     sweep.add_argument("--json", action="store_true", help=json_help)
     sweep.epilog = (
-        "CLAIM also takes its own fields, as --field value; steepest show CLAIM lists them."
+        "You can also set CLAIM's own fields, as --field value; steepest show CLAIM lists them."
     )
 
 
 def _trials_options(trials: argparse.ArgumentParser) -> None:
     trials.add_argument("claim", metavar="CLAIM", help="a name, or a file such as my_claim.py")
     runs = whole_number(0, 500)
-    seeds = "runs at fresh seeds of the claim's version (default: 20)"
+    seeds = "run at N fresh seeds of the claim's version (default: 20)"
     trials.add_argument("--seeds", type=runs, default=20, metavar="N", help=seeds)
-    settings = "runs at random settings of the claim's scope (default: 20)"
+    settings = "run at N random settings in the claim's scope (default: 20)"
     trials.add_argument("--settings", type=runs, default=20, metavar="N", help=settings)
-    trials.add_argument("--preset", choices=PRESETS, default="quick", help="for all other fields")
-    out = "folder of results (default: results)"
+    preset = "take all other fields from this preset (default: quick)"
+    trials.add_argument("--preset", choices=PRESETS, default="quick", help=preset)
+    out = "keep results in this folder (default: results)"
     trials.add_argument("--results", "--out", type=Path, default=RESULTS, dest="out", help=out)
-    trials.add_argument(
-        "--on", default="local", help="local, here or dask:ADDRESS (default: local)"
-    )
-    workers = "processes of a local pool (default: one a core)"
+    on = "choose where to compute: local, here or dask:ADDRESS (default: local)"
+    trials.add_argument("--on", default="local", help=on)
+    workers = "set the number of processes of a local pool (default: one per core)"
     trials.add_argument("--workers", type=SOME, help=workers)
-    shard = "only the I-th of N parts, counted from 1, for job arrays"
+    shard = "compute only the I-th of N parts, counted from 1, for job arrays"
     trials.add_argument("--shard", metavar="I/N", help=shard)
     trials.add_argument("--force", "--again", action="store_true", help="recompute stored runs too")
-    trials.add_argument("--retry", action="store_true", help="compute again the runs that crashed")
-    json_help = "print JSON on standard output and nothing else there"
+    trials.add_argument("--retry", action="store_true", help="recompute the runs that crashed")
+    json_help = "print only JSON on standard output"
     trials.add_argument("--json", action="store_true", help=json_help)
-    trials.add_argument("--page", type=Path, metavar="FILE", help="also write an HTML page")
-    record = "in a checkout of Steepest, of its own claims: write the counts into the record"
+    trials.add_argument("--page", type=Path, metavar="FILE", help="also write an HTML page to FILE")
+    record = "write the counts into the record (in a checkout of Steepest, for its own claims)"
     trials.add_argument("--record", action="store_true", help=record)
     trials.epilog = (
-        "What is stored is not run again, so that trials that were stopped go on. "
-        "Exit code: 0 no run fails, 1 one fails or crashed, 2 bad input."
+        "Stored runs are not run again, so stopped trials go on where they stopped. "
+        "Exit code: 0 if no run fails, 1 if a run fails or crashed, 2 for bad input."
     )
 
 
 def _measure_options(measure: argparse.ArgumentParser) -> None:
-    model = "a function that returns (model, loss, data), or these, the optimizer and data held out"
+    model = "function that returns (model, loss, data), or also the optimizer and held-out data"
     measure.add_argument("model", metavar="FILE.py:FUNCTION", nargs="?", help=model)
-    compare = "instead of measuring, compare two reports that --json has written"
+    compare = "compare two reports that --json has written, instead of measuring"
     measure.add_argument(
         "--compare", nargs=2, type=Path, metavar=("A.json", "B.json"), help=compare
     )
-    widths = "check how changes scale with width: multipliers that your function takes as width=…"
+    widths = "check how changes scale with width, at these multipliers, which your function takes as width=…"
     measure.add_argument("--widths", nargs="+", type=float, metavar="WIDTH", help=widths)
-    best = "with --widths: train at several step sizes and find the best one at each width"
+    best = "with --widths: train at several step sizes and find the best step size at each width"
     measure.add_argument("--best-step", action="store_true", help=best)
-    factors = "with --best-step: what your step sizes are multiplied by (default: 1/16 1/8 … 16)"
+    factors = "with --best-step: multiply your step sizes by these factors (default: 1/16 1/8 … 16)"
     measure.add_argument("--factors", nargs="+", type=float, metavar="FACTOR", help=factors)
-    seeds = (
-        "networks of each width, where your function takes seed=… (default: 5; with --best-step 3)"
-    )
+    seeds = "use this many networks per width, if your function takes seed=… (default: 5; with --best-step 3)"
     measure.add_argument("--seeds", type=SOME, help=seeds)
-    steps = "steps of training at each width (default: 5; with --best-step 100)"
+    steps = "train for this many steps at each width (default: 5; with --best-step 100)"
     measure.add_argument("--steps", type=SOME, help=steps)
-    yes = "with --best-step: start even what takes more than ten minutes"
+    yes = "with --best-step: start even if training takes more than ten minutes"
     measure.add_argument("--yes", action="store_true", help=yes)
-    what = "quantities, separated by commas (default: those that the findings rest on)"
+    what = "measure these quantities, separated by commas (default: the quantities on which findings rest)"
     measure.add_argument("--what", help=what)
-    thorough = "measure all that make sense, which may take minutes"
+    thorough = "measure all quantities that make sense, which may take minutes"
     measure.add_argument("--thorough", action="store_true", help=thorough)
-    lr = "your step size, to compare the sharpness with 2/η"
+    lr = "give your step size η, to compare the sharpness with 2/η"
     measure.add_argument("--lr", type=float, help=lr)
-    measure.add_argument("--momentum", type=float, default=0.0, help="your heavy-ball momentum β")
-    decay = "your weight decay λ (default: your optimizer's, or not known)"
+    momentum = "give your heavy-ball momentum β"
+    measure.add_argument("--momentum", type=float, default=0.0, help=momentum)
+    decay = "give your weight decay λ (default: your optimizer's, or unknown)"
     measure.add_argument("--weight-decay", type=float, help=decay)
-    batch = "examples in each of your batches, for their noise (default: those of your loader)"
+    batch = (
+        "give the size of your batches, to measure their noise (default: the size in your loader)"
+    )
     measure.add_argument("--batch", type=int, help=batch)
-    tries = "try so many short descents from these weights, to see which step size ends lowest"
+    tries = "try N short descents from these weights, to see which step size ends lowest"
     measure.add_argument("--try", dest="descents", type=SOME, default=0, metavar="N", help=tries)
     kinds = ("hessian", "gauss-newton", "fisher")
-    curvature = "of which matrix (default: hessian)"
+    curvature = "measure the curvature of this matrix (default: hessian)"
     measure.add_argument("--curvature", choices=kinds, default="hessian", help=curvature)
-    statistics = "of batch normalization: of the batch, as in training (default), or running ones"
+    statistics = "choose the statistics of batch normalization: of the batch, as in training (default), or running"
     measure.add_argument(
         "--statistics", choices=("batch", "running"), default="batch", help=statistics
     )
-    noise = "of a loss that draws random numbers: refused (default), or the same in every pass"
+    noise = (
+        "refuse a loss that draws random numbers (default), or draw the same numbers in every pass"
+    )
     measure.add_argument("--noise", choices=("refused", "fixed"), default="refused", help=noise)
-    since = "a checkpoint to measure drift from: .pt (a state dict) or .npz"
+    since = "measure drift from this checkpoint: .pt (a state dict) or .npz"
     measure.add_argument("--since", type=Path, help=since)
-    micro = "examples evaluated at once (default: 1024)"
+    micro = "evaluate this many examples at once (default: 1024)"
     measure.add_argument("--micro-batch", type=SOME, default=1024, help=micro)
-    measure.add_argument("--seed", type=SEED, default=0, help="seed of probes")
-    page = "also write the report as a page, an HTML file"
+    measure.add_argument("--seed", type=SEED, default=0, help="set the seed of random probes")
+    page = "also write the report to this HTML file"
     measure.add_argument("--page", type=Path, help=page)
-    json_help = "print JSON on standard output and nothing else there"
+    json_help = "print only JSON on standard output"
     measure.add_argument("--json", action="store_true", help=json_help)
 
 
 def _watch_options(watch: argparse.ArgumentParser) -> None:
-    log = "the file of a Monitor, complete or still growing, such as run.jsonl"
+    log = "log file of a Monitor, complete or still growing, such as run.jsonl"
     watch.add_argument("log", type=Path, metavar="FILE", help=log)
-    training = "which training, counted from 1, if the file holds several (default: the last)"
+    training = (
+        "show the N-th training, counted from 1, if the file holds several (default: the last)"
+    )
     watch.add_argument("--training", type=SOME, metavar="N", help=training)
-    page = "also write it as a page with curves, an HTML file"
+    page = "also write a page with curves to this HTML file"
     watch.add_argument("--page", type=Path, help=page)
-    json_help = "print JSON on standard output and nothing else there"
+    json_help = "print only JSON on standard output"
     watch.add_argument("--json", action="store_true", help=json_help)
 
 
 def _referee_options(referee: argparse.ArgumentParser) -> None:
     referee.add_argument("claim", metavar="CLAIM", help="a name, or a file such as my_claim.py")
-    runs = "runs at other settings, the cheapest first (default: 6); 0 reads the result alone"
+    runs = "run at N other settings, the cheapest first (default: 6); 0 only reads the result"
     referee.add_argument("--runs", type=whole_number(0, 1000), default=6, metavar="N", help=runs)
-    out = "folder of results (default: results)"
+    out = "keep results in this folder (default: results)"
     referee.add_argument("--results", "--out", type=Path, default=RESULTS, dest="out", help=out)
-    json_help = "print JSON on standard output and nothing else there"
+    json_help = "print only JSON on standard output"
     referee.add_argument("--json", action="store_true", help=json_help)
-    page = "also write the findings as a page, an HTML file"
+    page = "also write the findings to this HTML file"
     referee.add_argument("--page", type=Path, metavar="FILE.html", help=page)
     referee.epilog = (
-        "It reads the result of the quick preset at seed 0, which runs where it is not stored. "
-        "Exit code: 0 nothing severe, 1 something severe, 2 bad input."
+        "The referee reads the result of the quick preset at seed 0, and runs the claim if this result is not stored. "
+        "Exit code: 0 if nothing severe is found, 1 if something severe is found, 2 for bad input."
     )
 
 
