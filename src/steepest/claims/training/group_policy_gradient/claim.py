@@ -3,9 +3,9 @@
 The speed-up is larger the more answers a group has. The chance p of the right answer starts at p₀, and G answers are
 sampled in a step. The time until p is one half is an integral over the drift. If the advantage is the reward less the
 group's mean, the drift is p(1 − p)(1 − 1/G). In GRPO this advantage is divided by the group's standard deviation. The
-drift is then E √(q(1 − q)), where q is the share of right answers in the group. As p₀ falls, the first time tends to ∝
-1/p₀, and the second to ∝ p₀^(−½) as long as p₀ ≫ 1/G. For p₀ below 1/G most groups agree and teach nothing, so the
-second time tends to ∝ 1/p₀ again.
+drift is then E √(q(1 − q)), where q is the share of right answers in the group. As p₀ falls, the time without this
+division tends to ∝ 1/p₀, and GRPO's time to ∝ p₀^(−½) as long as p₀ ≫ 1/G. For p₀ below 1/G most groups agree and teach
+nothing, so GRPO's time tends to ∝ 1/p₀ again.
 """
 
 from typing import Any

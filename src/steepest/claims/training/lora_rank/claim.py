@@ -4,7 +4,7 @@ In root mean square, the first step of an adapter BA of rank r changes outputs b
 γη√(rc + r(r−1)e) under Adam. The factor γ multiplies the adapter, A starts from Gaussian weights and B from zeros, η is
 the step size, and a, b, c and e are known from the inputs and errors of the batch. Under SGD with γ ∝ 1/√r, the change
 is nearly the same at each rank above r* = b/a, an effective rank of the inputs. Under Adam with γ ∝ 1/r, the change is
-nearly the same above an r* of its own. Below r* the change falls with r.
+nearly the same above an r* of its own. Below r* the change falls as r grows.
 """
 
 from functools import partial

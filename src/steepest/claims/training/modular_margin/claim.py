@@ -2,7 +2,7 @@
 
 The margin is γ = √(2/27)/(√p (p−1)), and all frequencies have equal shares of the size. Weight decay λΣ‖θ‖³ of the
 neurons θ sets their size, log((p−1)(γ/λ−1))/γ, and nothing else. The decay need not be small: by the derivation, the
-best networks differ only in size up to λ = γ(p−1)/p. From this decay on, no network is better than no network at all.
+best networks differ only in size up to λ = γ(p−1)/p. From this decay on, no network is better than a network of zeros.
 """
 
 import numpy as np

@@ -1,8 +1,9 @@
 """Sharpness-aware minimization settles at ηλ(1 + ρλ/‖∇L‖) = 2 and pushes the curvature λ down.
 
-With step size η and radius ρ, it settles at any λ < 2/η that hardly moves in a step. So this edge is not a curvature at
-which sharpening stops. Gradients converge to the size that the edge requires, ηρλ²/(2 − ηλ), and the curvature goes on
-falling. The force that pushes the curvature is 2ρ²∇λ/(2 − ηλ)². Where the curvature falls fast, gradients lag behind.
+With step size η and radius ρ, it settles there at any λ < 2/η that hardly moves in a step. So this edge is not a
+curvature at which sharpening stops. Gradients converge to the size that the edge requires, ηρλ²/(2 − ηλ), and the
+curvature goes on falling. The force that pushes the curvature is 2ρ²∇λ/(2 − ηλ)². Where the curvature falls fast,
+gradients lag behind.
 """
 
 from typing import NamedTuple
