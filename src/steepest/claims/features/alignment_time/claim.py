@@ -5,8 +5,8 @@ depends on μ, not on the number n of examples. A two-layer ReLU network starts 
 unit length: the signed examples s_i = y_i x_i (−y_i x_i for neurons of the other sign) have cosines ≥ μ. While slopes
 of the loss hardly change, directions of neurons follow ``u' = (I − u uᵀ) G``, where G is the sum of the s_i of all
 examples that the neuron sees. Selection has ended when ``⟨u, s_i⟩ > 0`` for all i: the neuron sees its own examples and
-no others. The sources bound the time of selection by (log n)/μ or (log n)/√μ. The time is at most log(2/μ), which two
-examples reach, and n does not enter. After selection tan(θ/2), with θ the angle to the class's sum x₊, falls like
+no others. The sources bound the time of selection by (log n)/μ or (log n)/√μ. The time is at most arcosh(1/μ), which
+two examples reach, and n does not enter. After selection tan(θ/2), with θ the angle to the class's sum x₊, falls like
 exp(−‖x₊‖ t). Times are for the summed loss; the mean loss takes n times as long.
 """
 
