@@ -1,7 +1,7 @@
 """Weight decay on the layers of a linear network thresholds the singular values of what it learns.
 
-The thresholding is soft with two layers, and has a jump from three layers on. A product with singular values z costs at
-least Σ‖W_i‖² = L Σ z^{2/L} with L layers. So each singular value s of the target is shrunk by itself, to the z that
+The thresholding is soft with two layers, and has a jump from three layers on. A product of L layers with singular
+values z costs at least Σ‖W_i‖² = L Σ z^{2/L}. So each singular value s of the target is shrunk by itself, to the z that
 minimizes ½(s − z)² + ½λL z^{2/L}, with λ the weight decay. At two layers the penalty is the nuclear norm, and z is s −
 λ or zero. From three layers on the penalty's slope at zero is infinite: zero is always a local minimum, and the best
 one up to a threshold s_c. There z jumps to (L − 2)/(L − 1) of s_c; the deeper the network, the nearer to hard

@@ -1,7 +1,7 @@
 """On the exponential loss, diagonal networks of L layers end at local minima of the ℓ_{2/L} norm.
 
-These are minima under margins of at least one, and the networks converge to them in direction. On the squared loss they
-do not: from small starts, every depth L ≥ 2 tends to the ℓ1 interpolant, and deeper networks only get there faster. The
+These are minima under margins of at least one, and the networks converge to them in direction. On the squared loss this
+fails: from small starts, every depth L ≥ 2 tends to the ℓ1 interpolant, and deeper networks only get there faster. The
 literature's "ℓ_{2/L}" needs this care: it is true for margins, where the weights grow without end.
 """
 

@@ -30,7 +30,7 @@ AxisOfTwo = tuple[kit.Positive, kit.Positive]
 
 @kit.claim
 class LinearConvolution(kit.Claim[Setting]):
-    """Networks of two and three filters on synthetic separable sets, as they are drawn."""
+    """Networks of two and three filters on synthetic separable sets, as they are sampled."""
 
     n: kit.Count = kit.param(
         10, "examples", scope=kit.between(8, 12, "with fewer, a single frequency may do")

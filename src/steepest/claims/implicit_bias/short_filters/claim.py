@@ -24,7 +24,7 @@ WIDTHS = (1, 2)
 
 @kit.claim
 class ShortFilters(kit.Claim[Setting]):
-    """One and two channels of two linear convolutions on synthetic separable sets, as they are drawn."""
+    """One and two channels of two linear convolutions on synthetic separable sets, as they are sampled."""
 
     n: kit.Count = kit.param(
         8, "examples", scope=kit.between(7, 10, "with fewer, a single frequency may do")
