@@ -8,7 +8,7 @@ def judged(claim, seed=0):
     """Return a claim's verdict and reason, and try its rivals, controls and figure; stop where it is out of range."""
     for_setting, for_observation = seeded(seed)
     setting = claim.setting(for_setting)
-    hypotheses = claim.hypotheses(setting)
+    hypotheses = tuple(claim.hypotheses(setting))
     if not all(one.holds for one in hypotheses):
         return judge_numbers(hypotheses, ())
     predicted = claim.predict(setting)

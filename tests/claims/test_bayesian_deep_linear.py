@@ -210,7 +210,7 @@ def test_every_wrong_theory_and_changed_world_fails():
 def test_heavy_evidences_are_out_of_range():
     claim = BayesianDeepLinear(evidence_size=6.0)
     with jax.enable_x64(True):
-        hypotheses = claim.hypotheses(claim.setting(jax.random.key(0)))
+        hypotheses = tuple(claim.hypotheses(claim.setting(jax.random.key(0))))
     assert [hypothesis.name for hypothesis in hypotheses if not hypothesis.holds] == [
         "logarithm of the largest weight in the evidence"
     ]
@@ -219,7 +219,7 @@ def test_heavy_evidences_are_out_of_range():
 def test_evidence_that_only_falls_is_out_of_range():
     claim = BayesianDeepLinear(evidence_size=1.5)
     with jax.enable_x64(True):
-        hypotheses = claim.hypotheses(claim.setting(jax.random.key(0)))
+        hypotheses = tuple(claim.hypotheses(claim.setting(jax.random.key(0))))
     assert [hypothesis.name for hypothesis in hypotheses if not hypothesis.holds] == [
         "depths measured on either side of the best"
     ]

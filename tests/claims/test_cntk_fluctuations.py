@@ -213,4 +213,4 @@ def test_the_relative_spread_of_kernels():
 
 def test_equal_positions_are_out_of_range():
     claim = CntkFluctuations(correlations=(0.1, 1.0))
-    assert not claim.hypotheses(claim.setting(jax.random.key(0)))[0].holds
+    assert not next(iter(claim.hypotheses(claim.setting(jax.random.key(0))))).holds

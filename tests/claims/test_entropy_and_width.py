@@ -145,7 +145,7 @@ def test_every_code_has_two_opposite_points():
 )
 def test_out_of_range(fields):
     claim = EntropyAndWidth(**{**EntropyAndWidth.tiny, **fields})
-    assumed = claim.hypotheses(claim.setting(jax.random.key(0)))
+    assumed = tuple(claim.hypotheses(claim.setting(jax.random.key(0))))
     assert sum(not hypothesis.holds for hypothesis in assumed) == 1
 
 

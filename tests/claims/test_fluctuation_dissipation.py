@@ -47,5 +47,5 @@ def test_minimum_is_one():
 
 def test_a_step_beyond_finite_second_moments_is_out_of_range():
     claim = FluctuationDissipation(shares=(0.95,))
-    assumed = claim.hypotheses(claim.setting(jax.random.key(0)))
+    assumed = tuple(claim.hypotheses(claim.setting(jax.random.key(0))))
     assert not all(hypothesis.holds for hypothesis in assumed)

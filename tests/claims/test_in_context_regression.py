@@ -162,11 +162,11 @@ def test_a_training_that_has_not_ended_is_out_of_range():
     observed = kit.seen(
         weights=("seed length variance", still), halfway=("seed length variance", 0.9 * still)
     )
-    assert not claim.run_conditions(observed)[0].holds
+    assert not next(iter(claim.run_conditions(observed))).holds
     ended = kit.seen(
         weights=("seed length variance", still), halfway=("seed length variance", 0.97 * still)
     )
-    assert claim.run_conditions(ended)[0].holds
+    assert next(iter(claim.run_conditions(ended))).holds
 
 
 def test_the_point_is_one_length_of_the_claim():

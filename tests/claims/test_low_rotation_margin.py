@@ -96,5 +96,5 @@ def test_half_of_the_best_edge_takes_a_share_of_the_direction():
 @pytest.mark.parametrize("fields", [{"widths": (3, 4)}, {"horizon": 5.0}, {"start": 1e4}])
 def test_fields_out_of_range(fields):
     claim = LowRotationMargin(seeds=3, **fields)
-    hypotheses = claim.hypotheses(claim.setting(jax.random.key(0)))
+    hypotheses = tuple(claim.hypotheses(claim.setting(jax.random.key(0))))
     assert not all(hypothesis.holds for hypothesis in hypotheses)

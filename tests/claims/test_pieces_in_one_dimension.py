@@ -168,7 +168,7 @@ def test_ordinary_fields_do_not_fail(fields):
 @pytest.mark.parametrize("fields", [{"c_b": 0.0}, PiecesInOneDimension.out_of_scope])
 def test_what_the_theorem_leaves_out_is_out_of_range(fields):
     claim = replace(TINY, **fields)
-    hypotheses = claim.hypotheses(claim.setting(jax.random.key(0)))
+    hypotheses = tuple(claim.hypotheses(claim.setting(jax.random.key(0))))
     assert not all(hypothesis.holds for hypothesis in hypotheses)
 
 

@@ -345,7 +345,9 @@ def alone(name, key=0, **changes):
 
 
 def verdict(single, predicted, observed):
-    return conclude_point(single.run_conditions(observed), single.judge(predicted, observed))[0]
+    return conclude_point([*single.run_conditions(observed)], [*single.judge(predicted, observed)])[
+        0
+    ]
 
 
 def together(name, changes, values, key=0):
@@ -496,7 +498,7 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
     found = alone(name, **known[name]) if name in known else (each[0] for each in batches(name))
     single, predicted, observed = found
     assert verdict(single, predicted, observed) is Verdict.HOLDS
-    checks = single.judge(wrong[name](predicted), observed)
+    checks = tuple(single.judge(wrong[name](predicted), observed))
     assert verdict(single, wrong[name](predicted), observed) is Verdict.FAILS
     for check, right in zip(checks, single.judge(predicted, observed), strict=False):
         if check.id.startswith(("log", "depth_scale", "late", "phase")):

@@ -320,7 +320,7 @@ def test_refused(fields, sentence):
 def test_out_of_range(fields):
     claim = PreluKkt(**({"width": 60, "trained_clusters": (4,), "seeds": 3} | fields))
     with jax.enable_x64(True):
-        hypotheses = claim.hypotheses(claim.setting(jax.random.key(0)))
+        hypotheses = tuple(claim.hypotheses(claim.setting(jax.random.key(0))))
     assert [one.holds for one in hypotheses].count(False) == 1
 
 

@@ -68,7 +68,7 @@ def test_neurons_whose_gate_is_another_coordinate_wait():
 
 def test_narrow_networks_are_out_of_range():
     claim = WidthHelps(widths=(2, 3), starts=9)
-    conditions = claim.hypotheses(claim.setting(jax.random.key(0)))
+    conditions = tuple(claim.hypotheses(claim.setting(jax.random.key(0))))
     assert [condition.holds for condition in conditions] == [False, True, True, True, True, True]
 
 

@@ -77,7 +77,7 @@ def test_targets_are_the_nearest_of_the_own_sign():
 @pytest.mark.parametrize("fields", [{"width": 3}, {"scales": (30.0,)}])
 def test_fields_out_of_range(fields):
     claim = XorFeatures(**fields)
-    hypotheses = claim.hypotheses(claim.setting(jax.random.key(0)))
+    hypotheses = tuple(claim.hypotheses(claim.setting(jax.random.key(0))))
     assert not all(hypothesis.holds for hypothesis in hypotheses)
 
 

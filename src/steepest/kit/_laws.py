@@ -75,6 +75,7 @@ def rival(label: str, why: str, /, *, id: Any = "", accepted: Any = "", **arrays
     >>> rival("the step is half as large", "a factor is easily lost", step=0.5).id
     'the_step_is_half_as_large'
     """
+    _refuse_labels(arrays, "rival")
     wrong = {name: plain(entry) for name, entry in arrays.items()}
     return Rival(_id_of(label, id), wrong, why, label, accepted)
 
@@ -91,8 +92,15 @@ def control(label: str, why: str, /, *, id: Any = "", **arrays: Any) -> Control:
     Raises:
         UserError: an id that is no text, or none where the label has no letter of which one can be made.
     """
+    _refuse_labels(arrays, "control")
     changed = {name: plain(entry) for name, entry in arrays.items()}
     return Control(_id_of(label, id), changed, why, label)
+
+
+def _refuse_labels(arrays: Mapping[str, Any], what: str) -> None:
+    """Refuse a label in the place of an array: it stood there until 0.3, behind the id."""
+    if isinstance(label := arrays.get("label"), str):
+        raise UserError(f"say the label first: kit.{what}({label!r}, why, id=…, …)")
 
 
 def _id_of(label: str, given: Any) -> str:

@@ -52,7 +52,7 @@ class Falling(kit.Claim[None]):
         yield kit.follows("distance", law.distance, seen.distance, 0.1, over="time")
 
     def rivals(self, setting, law):
-        yield kit.rival("whole", "a factor", label="g t²", distance=law.distance * 2)
+        yield kit.rival("g t²", "a factor", id="whole", distance=law.distance * 2)
 
     def controls(self, seen):
         yield kit.control("held", "a ball that is held does not fall", distance=seen.held)
