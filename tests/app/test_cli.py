@@ -321,7 +321,7 @@ def test_without_words_the_help_is_printed(capsys):
     with pytest.raises(SystemExit) as stop:
         main([])
     assert stop.value.code == 2
-    assert "Start with: steepest run," in capsys.readouterr().out
+    assert "Start with `steepest run`" in capsys.readouterr().out
 
 
 LARGE = str(2**64)

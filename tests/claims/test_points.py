@@ -545,7 +545,7 @@ def test_depth_scale_without_a_resting_variance_is_out_of_range():
         same = {"correlation": np.ones((GROUPS, 17, 2))}
         for each, theory, seen in ((single, predicted, observed), (relu, relu.predict(None), same)):
             assert verdict(each, theory, seen) is Verdict.OUT_OF_RANGE
-            assert np.isnan(each.judge(theory, seen)[0].measured)
+            assert np.isnan(next(iter(each.judge(theory, seen))).measured)
 
 
 @pytest.mark.parametrize(

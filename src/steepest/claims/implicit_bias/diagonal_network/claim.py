@@ -2,7 +2,8 @@
 
 From small weights it is the one of least ℓ1 norm, from large weights the one of least weighted ℓ2 norm. Gradient flow
 on the squared loss of β = θ₊² − θ₋², started at θ± = αθ₀, ends at the interpolant that minimizes an explicit convex
-function Q_α. Up to a factor, this function tends to the ℓ1 norm as α → 0 and to the ℓ2 norm with weights 1/θ₀² as α → ∞.
+function Q_α. Up to a factor, this function tends to the ℓ1 norm as α → 0 and to the ℓ2 norm with weights 1/θ₀² as
+α → ∞.
 """
 
 import numpy as np
