@@ -40,7 +40,8 @@ def import_file(path: Path, *, anew: bool = False) -> ModuleType:
     try:
         with _neighbours(path.parent) as names:
             check_regular(path)
-            sources = {path: _digest(path)}
+            page = path.with_name("page.toml")  # which a claim reads as it is defined
+            sources = {path: _digest(path), page: _digest(page)}
             spec.loader.exec_module(module)
             sources |= {source: _digest(source) for source in _loaded(names).values()}
     except (Exception, SystemExit) as trouble:

@@ -179,3 +179,16 @@ def test_blow_up_is_an_outcome():
 def test_bad_requests_are_refused_in_one_sentence(times, options, message):
     with pytest.raises(UserError, match=message):
         flow(bowl, START, jnp.array(times), **options)
+
+
+def test_a_coordinate_that_stays_zero_needs_no_absolute_tolerance():
+    path = flow(lambda w: 0.5 * (w**2).sum(), jnp.array([1.0, 0.0]), jnp.array([1.0]), atol=0.0)
+    assert path.ok
+    np.testing.assert_allclose(path.params, [np.exp(-1.0), 0.0], rtol=1e-5)
+
+
+def test_a_coordinate_that_leaves_zero_needs_none_either():
+    risk = lambda w: 0.5 * ((w - jnp.array([0.0, 1.0])) ** 2).sum()
+    path = flow(risk, jnp.array([1.0, 0.0]), jnp.array([1.0]), atol=0.0)
+    assert path.ok
+    np.testing.assert_allclose(path.params, [np.exp(-1.0), 1 - np.exp(-1.0)], rtol=1e-5)

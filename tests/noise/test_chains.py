@@ -171,3 +171,9 @@ def test_chains_that_are_never_killed_are_refused():
         exit_moments(np.array([[1.0, 0.0], [0.5, 0.4]]))
     with pytest.raises(UserError, match="at most one"):
         exit_moments(np.array([[1.2]]))
+
+
+def test_a_chain_that_ends_at_its_first_step_does_so_at_an_infinite_rate():
+    moments = exit_moments(np.zeros((2, 2)))
+    np.testing.assert_allclose(moments.mean, 1.0)
+    assert moments.rate == np.inf

@@ -128,3 +128,9 @@ def test_bad_inputs_are_refused():
         depth_interpolation(x, y, 3, 0.0)
     with pytest.raises(UserError, match="y must be"):
         depth_interpolation(x, y[:2], 3, 1.0)
+
+
+def test_a_feature_that_is_zero_in_all_examples_is_left_at_zero():
+    whole = depth_interpolation(np.array([[2.0, 1.0, 0.0]]), np.array([2.0]), 3, 0.1)
+    without = depth_interpolation(np.array([[2.0, 1.0]]), np.array([2.0]), 3, 0.1)
+    np.testing.assert_allclose(whole.beta, [*without.beta, 0.0], rtol=1e-9)

@@ -143,17 +143,22 @@ def integrate(
 
 
 def _ratio(error: Array, old: Array, new: Array, rtol: float, atol: float) -> Float[Array, ""]:
-    allowed = atol + rtol * jnp.maximum(jnp.abs(old), jnp.abs(new))
+    allowed = _allowed(jnp.maximum(jnp.abs(old), jnp.abs(new)), rtol, atol)
     return jnp.sqrt(jnp.mean((error / allowed) ** 2))
+
+
+def _allowed(size: Array, rtol: float, atol: float) -> Array:
+    """Return the error that is allowed; never zero, as a coordinate that is and stays zero has an error of zero."""
+    return jnp.maximum(atol + rtol * size, jnp.finfo(size.dtype).tiny)
 
 
 def _first_length(y: Array, slope: Array, rtol: float, atol: float) -> Float[Array, ""]:
     """Return a length over which the state changes by about a hundredth (Hairer and Wanner I, section II.4)."""
-    allowed = atol + rtol * jnp.abs(y)
+    allowed = _allowed(jnp.abs(y), rtol, atol)
     size = jnp.sqrt(jnp.mean((y / allowed) ** 2))
     speed = jnp.sqrt(jnp.mean((slope / allowed) ** 2))
-    either_vanishes = (size < 1e-5) | (speed < 1e-5)
-    return jnp.where(either_vanishes, 1e-6, 0.01 * size / speed)
+    unusable = (size < 1e-5) | (speed < 1e-5) | ~jnp.isfinite(speed)
+    return jnp.where(unusable, 1e-6, 0.01 * size / speed)
 
 
 # Tsitouras 5(4): stage i starts from y + h Σ_j a_ij k_j. The seventh stage is at the new state, so that its slope is

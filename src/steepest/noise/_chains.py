@@ -186,7 +186,8 @@ def exit_moments(transitions: Float[Values, "n n"]) -> ExitMoments:
         if change < 1e-14 or last <= change < 1e-9:  # rounding is reached
             break
     variation = np.sqrt(np.maximum(second - mean**2, 0)) / mean
-    return ExitMoments(mean, variation, -float(np.log1p(-gap)), float(change))
+    rate = -float(np.log1p(-gap)) if gap < 1 else np.inf  # a chain that leaves in its first step
+    return ExitMoments(mean, variation, rate, float(change))
 
 
 @checked

@@ -124,7 +124,9 @@ def _newton(
     x, y, columns, s, interpolant = system
     size = np.linalg.norm(y) or 1.0
     power = depth / (depth - 2)  # r + 1
-    weights = np.linalg.norm(columns, axis=0) / np.linalg.norm(x, axis=0)
+    lengths = np.linalg.norm(x, axis=0)
+    scaled = np.linalg.norm(columns, axis=0)
+    weights = np.divide(scaled, lengths, out=np.ones_like(scaled), where=lengths > 0)
     for spent in range(budget + 1):
         z = columns.T @ mu
         beta = s * _slope(z, depth)

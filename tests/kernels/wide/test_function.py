@@ -7,7 +7,7 @@ import pytest
 
 from steepest.core.errors import UserError
 from steepest.kernels import gram, kernel_function
-from steepest.nn.layers import conv, dense, flatten, network
+from steepest.nn.layers import add, concatenate, conv, dense, flatten, layer_norm, network, serial
 from steepest.nn.networks import mlp
 from tests.kernels.wide.test_masks import SHAPE as IMAGE
 from tests.kernels.wide.test_masks import STEPS, holes
@@ -227,3 +227,22 @@ def test_bad_input_gets_a_sentence():
     with pytest.raises(UserError, match="corners and no closed form"):
         net = network(dense(2), "elu", dense(1), shape=(3,), parameterized="ntk")
         kernel_function(net.limit(), images(2, (3,)))
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_a_branch_that_is_subtracted_takes_its_mean_away(sign):
+    """Layer normalization centres by the mean over channels, which two branches have with either sign."""
+    relu = serial(dense(8), "relu")
+    signal = concatenate(add(relu, dense(8), weights=(sign, 1.0)), relu)
+    net = network(signal, layer_norm(), dense(1), shape=(3,), c_w=2.0, parameterized="ntk")
+    x = np.random.default_rng(3).standard_normal((4, 3))
+    q = 2 * x @ x.T / 3
+    size = np.sqrt(np.diag(q))
+    angle = np.arccos(np.clip(q / np.outer(size, size), -1, 1))
+    of_relu = np.outer(size, size) * (np.sin(angle) + (np.pi - angle) * np.cos(angle)) / (2 * np.pi)
+    mean = (sign + 1) / 2 * size / np.sqrt(2 * np.pi)  # half of the channels have either branch
+    k = of_relu + q / 2 - np.outer(mean, mean)
+    expected = 2 * k / np.sqrt(np.outer(np.diag(k), np.diag(k)))
+    np.testing.assert_allclose(gram(net.limit(), x).nngp, expected, rtol=1e-9)
+    kernel = kernel_function(net.limit(), x)
+    np.testing.assert_allclose(kernel(x[0], x[2]).nngp, expected[0, 2], rtol=1e-6)

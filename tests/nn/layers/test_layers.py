@@ -260,3 +260,23 @@ def test_attention_by_loops_over_heads_and_positions(tied):
     expected = linear("output", mixed, 12) + np.asarray(layer["output"]["b"])
     np.testing.assert_allclose(net.apply(params, IMAGES[0]).reshape(-1, 5), expected, atol=2e-5)
     assert ("key" in layer) is not tied
+
+
+@pytest.mark.parametrize("parameterized", ["standard", "ntk"])
+def test_a_network_without_weights_has_the_limit_of_very_small_ones(parameterized):
+    layers = (dense(8), "relu", dense(1))
+    none = network(*layers, shape=(3,), c_w=0.0, c_b=1.0, parameterized=parameterized).limit()
+    small = network(*layers, shape=(3,), c_w=1e-12, c_b=1.0, parameterized=parameterized).limit()
+    for zero, tiny in zip(none.nodes, small.nodes, strict=True):
+        if hasattr(zero, "t_w"):
+            assert zero.t_w == pytest.approx(tiny.t_w, rel=1e-9, abs=1e-11)
+
+
+@pytest.mark.parametrize("parameterized", ["standard", "ntk"])
+def test_an_mlp_without_weights_has_the_limit_of_very_small_ones(parameterized):
+    none, small = (
+        mlp((3, 8, 1), c_w=c_w, c_b=1.0, parameterized=parameterized).limit()
+        for c_w in (0.0, 1e-12)
+    )
+    for zero, tiny in zip(none.layers, small.layers, strict=True):
+        assert zero.t_w == pytest.approx(tiny.t_w, rel=1e-9, abs=1e-11)

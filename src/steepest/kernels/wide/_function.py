@@ -227,7 +227,8 @@ def _sides(
         elif isinstance(node, Sum):
             branches = list(zip(node.squares, node.sources, strict=True))
             k = jnp.stack([r * variances[source] for r, source in branches]).sum(0)
-            mean = jnp.stack([r**0.5 * means[source] for r, source in branches]).sum(0)
+            of_means = zip(node.roots, node.sources, strict=True)
+            mean = jnp.stack([r * means[source] for r, source in of_means]).sum(0)
         elif isinstance(node, Concatenate):
             branches = list(zip(node.shares, node.sources, strict=True))
             k = jnp.stack([share * variances[source] for share, source in branches]).sum(0)

@@ -264,7 +264,7 @@ def _of_variances(a: Values, b: Values, typical: float) -> Values:
 def _joined(plan: Plan, node: Node, read: list[Diagonal], eps: float) -> Diagonal:
     """Follow a node whose kernels of an input with itself need no others: branches, linear layers, flattening."""
     if isinstance(node, Sum):
-        return _sum(read, np.array(node.squares), np.sqrt(node.squares))
+        return _sum(read, np.array(node.squares), np.array(node.roots))
     if isinstance(node, Concatenate):
         return _sum(read, np.array(node.shares), np.array(node.shares))
     if isinstance(node, Product):

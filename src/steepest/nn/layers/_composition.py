@@ -164,7 +164,8 @@ class Add(Branched):
             )
         kind = Kind.GAUSSIAN if set(kinds) == {Kind.GAUSSIAN} else Kind.OTHER
         squares = tuple(r**2 for r in self.weights)
-        return draft.add(Sum(ends, squares), kind, draft.spaces[ends[0]])
+        signs = tuple(-1.0 if r < 0 else 1.0 for r in self.weights)
+        return draft.add(Sum(ends, squares, signs), kind, draft.spaces[ends[0]])
 
 
 @dataclass(frozen=True)

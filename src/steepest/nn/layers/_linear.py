@@ -221,6 +221,7 @@ def _weights(
     # the width that the exponents refer to: of the first layer its own, unless it is the last as well
     width = signal.channels if signal.weighted else 1 if last else layer.width
     taps = 1 if window is None else window.volume
+    fan = taps * (1 if signal.weighted else signal.channels)
     constant = c_w / taps / (1 if signal.weighted else signal.channels)
     in_multiplier = constant if abc.constants_in_multiplier else 1.0
     in_scale = 1.0 if abc.constants_in_multiplier else constant
@@ -250,7 +251,8 @@ def _weights(
 
     def extend(draft: Draft, source: int) -> int:
         check_limit(abc)
-        t_w = c_w / scale**2
+        # C_W over the variance of a weight, which stays as both go to zero
+        t_w = c_w / scale**2 if scale else fan / width_factor(getattr(abc.scale, place), width) ** 2
         shared = not positions
         node = Linear((source,), c_w, c_b, t_w, float(scheme.bias), window, shared)
         return draft.add(node, Kind.GAUSSIAN, space)

@@ -99,10 +99,18 @@ class Sum:
     Attributes:
         sources: the branches.
         squares: r_i².
+        signs: of the r_i, by which means are added; all positive where it is left out.
     """
 
     sources: tuple[int, ...]
     squares: tuple[float, ...]
+    signs: tuple[float, ...] = ()
+
+    @property
+    def roots(self) -> tuple[float, ...]:
+        """Return the r_i, by which means are multiplied."""
+        signs = self.signs or (1.0,) * len(self.squares)
+        return tuple(sign * r**0.5 for sign, r in zip(signs, self.squares, strict=True))
 
 
 @dataclass(frozen=True)

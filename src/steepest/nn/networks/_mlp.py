@@ -134,12 +134,16 @@ def mlp(
     def features(params: Params, x: Float[Array, "... d"]) -> Array:
         return activate(preactivations(params, x)[-2]) if depth > 1 else x
 
+    def _unscaled(i: int) -> float:
+        """Return C_W over the variance of a weight, which stays as both go to zero."""
+        return 1 / _factor(widths, i, abc.scale, 1.0, not abc.constants_in_multiplier) ** 2
+
     def limit() -> Limit:
         check_limit(abc)
         _check_variances(c_b=c_b)
         layers = [
-            LayerLimit(v, float(c_b) * bias, v / s**2, float(bias))
-            for v, s in zip(variances, scales, strict=True)
+            LayerLimit(v, float(c_b) * bias, v / s**2 if s else _unscaled(i), float(bias))
+            for i, (v, s) in enumerate(zip(variances, scales, strict=True))
         ]
         return Limit(sigma, tuple(layers), skip, normalize, f"limit of the {name}", widths[0])
 

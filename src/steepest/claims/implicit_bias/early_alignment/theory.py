@@ -161,7 +161,8 @@ def other_bordered(setting: Setting, constants: Sequence[float]) -> list[kit.Riv
     """Return other laws of where neurons turn to with a constant as a further coordinate."""
     dims = "seed constant class bordered"
     sums = bordered_targets(setting, constants, (0.0, 1e-9))
-    share = sums[..., -1:] / np.where(setting.y > 0, 1, 0).sum(1)[:, None, None, None]
+    counts = np.stack([(setting.y > 0).sum(1), (setting.y < 0).sum(1)], 1)  # (seeds, classes)
+    share = sums[..., -1:] / counts[:, None, :, None]
     flat = np.concatenate([sums[..., :-1], share], -1)
     return [
         kit.rival(
