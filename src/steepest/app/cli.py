@@ -166,7 +166,7 @@ def build_parser() -> argparse.ArgumentParser:
     show = command("show", _show, "show a claim's statement, explanation, source and fields")
     show.add_argument("claim", metavar="CLAIM", help="a name, or a file such as my_claim.py")
     _cite_options(command("cite", _cite, "print how to cite a claim's verdict and its sources"))
-    exercise = "write a notebook in which you predict a claim's results and its judge answers"
+    exercise = "write a notebook in which you predict a claim's results, and in which the claim's judge checks them"
     _exercise_options(command("exercise", _exercise, exercise))
     atlas = command("atlas", _atlas, "write web pages of all stored results")
     atlas.add_argument("--results", type=Path, default=RESULTS, help=results)
@@ -194,7 +194,7 @@ def build_parser() -> argparse.ArgumentParser:
 def _run_options(run: argparse.ArgumentParser) -> None:
     claims = "names of claims, or files such as my_claim.py (default: the tour, one claim of each chapter)"
     run.add_argument("claims", nargs="*", metavar="CLAIM", help=claims)
-    preset = "choose how long to compute: quick takes seconds, full minutes, tiny is a test (default: quick)"
+    preset = "choose how long to compute: quick takes seconds, full takes minutes, tiny only tests the code (default: quick)"
     run.add_argument("--preset", choices=PRESETS, default="quick", help=preset)
     run.add_argument("--seed", type=SEED, default=0, help="set the seed of every random number")
     json_help = "print only JSON on standard output: an object for one claim, a list for several"
@@ -202,13 +202,15 @@ def _run_options(run: argparse.ArgumentParser) -> None:
     results = "keep results in this folder (default: results)"
     run.add_argument("--out", "--results", type=Path, default=RESULTS, help=results)
     run.add_argument("--force", "--again", action="store_true", help="rerun even stored claims")
-    every = "run every claim, the tour first, except claims that are stored"
+    every = "run every claim without a stored result, starting with the tour"
     run.add_argument("--all", action="store_true", help=every)
     tour = "run the tour, as steepest run without options does"
     run.add_argument("--tour", action="store_true", help=tour)
-    rows = "without CLAIM: end with a table of reasons and seconds, a row for each claim"
+    rows = "without CLAIM: end with a table that has, for each claim, the reason for its verdict and its seconds"
     run.add_argument("--table", action="store_true", help=rows)
-    strict = "exit with code 0 only if all claims hold, whatever is recorded"
+    strict = (
+        "exit with code 0 only if all claims hold, even where Steepest has recorded another verdict"
+    )
     run.add_argument("--strict", action="store_true", help=strict)
     workers = "set the number of processes (default: as many as fit)"
     run.add_argument("--workers", type=SOME, help=workers)
@@ -273,8 +275,8 @@ def _book_options(book: argparse.ArgumentParser) -> None:
 def _sweep_options(sweep: argparse.ArgumentParser) -> None:
     sweep.add_argument("claim", metavar="CLAIM", help="a name, or a file such as my_claim.py")
     over = (
-        "sweep a field, or seed, over values such as log:0.01:1:20, linear:0:1:5, 64,256,1024 or 0:8 "
-        "(default: the claim's own phase diagram)"
+        "sweep a field, or seed, over VALUES: a range such as log:0.01:1:20, linear:0:1:5 or 0:8, or a list such as "
+        "64,256,1024 (default: the claim's own phase diagram)"
     )
     sweep.add_argument("--over", action="append", metavar="FIELD=VALUES", help=over)
     sobol = "sample N Sobol points in ranges such as lr=log:0.01:1"
@@ -285,7 +287,7 @@ def _sweep_options(sweep: argparse.ArgumentParser) -> None:
     sweep.add_argument("--seed", type=SEED, default=0, help=seed)
     out = "keep results in this folder (default: results)"
     sweep.add_argument("--out", type=Path, default=RESULTS, help=out)
-    on = "choose where to compute: local, here or dask:ADDRESS (default: local)"
+    on = "choose where to compute: local (a pool of processes), here (this process) or dask:ADDRESS (default: local)"
     sweep.add_argument("--on", default="local", help=on)
     workers = "set the number of processes of a local pool (default: one per core for long sweeps)"
     sweep.add_argument("--workers", type=SOME, help=workers)
@@ -293,13 +295,13 @@ def _sweep_options(sweep: argparse.ArgumentParser) -> None:
     sweep.add_argument("--shard", metavar="I/N", help=shard)
     batch = "compute at most this many points together (default: 64)"
     sweep.add_argument("--batch", type=SOME, default=64, help=batch)
-    whole = "run the whole claim at each point, not only its diagram's part"
+    whole = "run the whole claim at each point, not only what its phase diagram needs"
     sweep.add_argument("--whole", action="store_true", help=whole)
     sweep.add_argument(
         "--force", "--again", action="store_true", help="recompute stored points too"
     )
     sweep.add_argument("--retry", action="store_true", help="recompute the points that crashed")
-    plan = "print the plan, and compute only the point that is timed"
+    plan = "print the plan, and compute only one point, to estimate the time"
     sweep.add_argument("--plan", action="store_true", help=plan)
     sweep.add_argument(
         "--yes", action="store_true", help="start even if this takes more than an hour"
@@ -324,7 +326,7 @@ def _trials_options(trials: argparse.ArgumentParser) -> None:
     trials.add_argument("--preset", choices=PRESETS, default="quick", help=preset)
     out = "keep results in this folder (default: results)"
     trials.add_argument("--results", "--out", type=Path, default=RESULTS, dest="out", help=out)
-    on = "choose where to compute: local, here or dask:ADDRESS (default: local)"
+    on = "choose where to compute: local (a pool of processes), here (this process) or dask:ADDRESS (default: local)"
     trials.add_argument("--on", default="local", help=on)
     workers = "set the number of processes of a local pool (default: one per core)"
     trials.add_argument("--workers", type=SOME, help=workers)
@@ -350,7 +352,7 @@ def _measure_options(measure: argparse.ArgumentParser) -> None:
     measure.add_argument(
         "--compare", nargs=2, type=Path, metavar=("A.json", "B.json"), help=compare
     )
-    widths = "check how changes scale with width, at these multipliers, which your function takes as width=…"
+    widths = "check how the changes in training scale with width; your function gets each multiplier as width=…"
     measure.add_argument("--widths", nargs="+", type=float, metavar="WIDTH", help=widths)
     best = "with --widths: train at several step sizes and find the best step size at each width"
     measure.add_argument("--best-step", action="store_true", help=best)
@@ -362,7 +364,7 @@ def _measure_options(measure: argparse.ArgumentParser) -> None:
     measure.add_argument("--steps", type=SOME, help=steps)
     yes = "with --best-step: start even if training takes more than ten minutes"
     measure.add_argument("--yes", action="store_true", help=yes)
-    what = "measure these quantities, separated by commas (default: the quantities on which findings rest)"
+    what = "measure these quantities, separated by commas (default: all that the report's findings need)"
     measure.add_argument("--what", help=what)
     thorough = "measure all quantities that make sense, which may take minutes"
     measure.add_argument("--thorough", action="store_true", help=thorough)
@@ -379,7 +381,7 @@ def _measure_options(measure: argparse.ArgumentParser) -> None:
     tries = "try N short descents from these weights, to see which step size ends lowest"
     measure.add_argument("--try", dest="descents", type=SOME, default=0, metavar="N", help=tries)
     kinds = ("hessian", "gauss-newton", "fisher")
-    curvature = "measure the curvature of this matrix (default: hessian)"
+    curvature = "measure curvature by this matrix (default: hessian)"
     measure.add_argument("--curvature", choices=kinds, default="hessian", help=curvature)
     statistics = "choose the statistics of batch normalization: of the batch, as in training (default), or running"
     measure.add_argument(

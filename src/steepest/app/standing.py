@@ -15,10 +15,10 @@ if TYPE_CHECKING:  # the command line reads this module for its help, and needs 
 
 DECIDED = (Verdict.HOLDS, Verdict.FAILS)
 EXIT_CODES = (
-    "Exit code: 0 if every verdict is as recorded with Steepest and claims without a record hold; 1 if a recorded "
-    "verdict changed, a claim without a record fails, or a claim crashed; 2 for bad input; 3 if a verdict is "
-    "inconclusive or out of range where the record says otherwise or does not exist. A record applies only to a claim "
-    "of Steepest as it stands: at the quick preset and seed 0, with no field changed, and not on your own network. "
+    "Exit code: 0 if every verdict agrees with the record of Steepest, and every claim without a record holds. 1 if a "
+    "recorded verdict changed, a claim without a record fails, or a claim crashed. 2 for bad input. 3 if a verdict is "
+    "inconclusive or out of range, and the record has another verdict or none. A record applies only to a claim of "
+    "Steepest as it stands: at the quick preset and seed 0, with no field changed, and not on your own network. "
     "With --strict: 0 if all claims hold, 1 if a claim fails or crashed, 2 for bad input, 3 otherwise."
 )
 """For the help of ``steepest run`` and the book."""

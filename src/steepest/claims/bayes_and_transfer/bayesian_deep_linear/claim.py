@@ -3,16 +3,17 @@
 For data larger than the prior expects, the evidence has a best depth. All hidden layers enter through one number, the
 squared length s of their product. Given s the weights are Gaussian. P examples weigh s by s^(−P/2)e^(−PA/2s), which
 depends on the data only through their size A. So posterior and evidence are integrals over s, exact at finite size.
-Depth acts like learning the prior's variance, but at finite P it is not free: for data larger than the prior expects, A
-> 1, the evidence rises with depth and then falls. A prediction f(x) is not Gaussian, though the notes print a Gaussian
-law. Its variance is E s‖x_⊥‖²/n_0, where x_⊥ is the part of x off the data's span, and its fourth moment is larger than
-a Gaussian's by the factor E s²/(E s)².
+Depth acts like learning the prior's variance, but at finite P depth has a cost: for data larger than the prior expects,
+A > 1, the evidence rises with depth and then falls. A prediction f(x) is not Gaussian, though the notes print a
+Gaussian law. Its variance is E s‖x_⊥‖²/n_0, where x_⊥ is the part of x off the data's span, and its fourth moment is
+larger than a Gaussian's by the factor E s²/(E s)².
 
-A Gibbs chain over all matrices judges the posterior: it knows only X, y and the Gaussian prior, and integrates nothing.
-The evidence is a mean over networks from the prior, each weighed by the Gaussian density of y given its upper layers.
+A Gibbs chain over all matrices tests the posterior. The chain knows only X, y and the Gaussian prior, and uses no
+integral. The evidence is a mean over networks from the prior, each weighed by the Gaussian density of y given its upper
+layers.
 
-Not tested here: with many data and many layers s tends to e^u, where u = λ(Ae^(−u) − 1) and λ = PΣ1/n_l. Such a test
-compares the exact integral with its limit and samples nothing; tests of the library do this.
+With many data and many layers s tends to e^u, where u = λ(Ae^(−u) − 1) and λ = PΣ1/n_l. This limit is not tested here,
+because such a test compares the exact integral with its limit and samples nothing. Tests of the library do this.
 """
 
 from collections.abc import Sequence

@@ -50,10 +50,9 @@ SHARES = ("equal", "skewed")
 class Setting(NamedTuple):
     """Images and random matrices of every seed.
 
-    Attributes:
-        images: shape ``(seed, class, image, pixel)``.
-        held: images of nobody's training, shape ``(seed, class, image, pixel)``.
-        noise: normal numbers, a column for each dimension of the widest matrix, shape ``(seed, pixel, columns)``.
+    Attributes: images: shape ``(seed, class, image, pixel)``. held: images on which nothing is trained, shape ``(seed,
+    class, image, pixel)``. noise: normal numbers, a column for each dimension of the widest matrix, shape ``(seed,
+    pixel, columns)``.
     """
 
     images: Values

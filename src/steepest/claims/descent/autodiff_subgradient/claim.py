@@ -4,7 +4,8 @@ For instance, relu(x) − relu(−x) equals x, and gets the slope 2 relu'(0) at 
 this: a one-sided derivative in a random direction has a gradient that lies in the subdifferential. Clarke's
 subdifferential obeys the chain rule only as an inclusion. A backward pass multiplies one element of each factor, and
 the product need not be an element of the subdifferential of the whole program. The wrong number is known: the chain
-rule gives it, with the slope s that the primitive has at a tie. One-sided derivatives do obey a chain rule.
+rule gives it, with the slope s that the library takes for a function, such as relu, at its kink (a tie). One-sided
+derivatives do obey a chain rule.
 """
 
 from collections.abc import Callable

@@ -4,8 +4,8 @@ The sharpness is the largest eigenvalue of the Hessian of the risk, and η the s
 descent diverges from every start whose sharpness is above 2/η. On a two-layer linear network the loss grows by a factor
 of the order of the width, and descent ends where the sharpness is far below 2/η (the catapult). A tanh network of two
 hidden layers on digits does neither. The risk never exceeds its initial value: the steepest directions seem to hold
-little of it. The sharpness falls, mostly within some ten steps, and ends at the same value as in every other descent
-with this step size.
+little of the risk. The sharpness falls, mostly within some ten steps, and ends at the same value as in every other
+descent with this step size.
 """
 
 from typing import Annotated

@@ -2,9 +2,10 @@
 
 M is positive semidefinite. Every critical point but the best is a strict saddle: its Hessian has a negative eigenvalue.
 The critical points are the square roots of M on sets of its eigenvectors. The values at critical points, and all
-eigenvalues of the Hessians, are known in closed form. Only at the set of the largest eigenvalues does no direction lead
-down. So descent from a random start finds a root of M, or its best approximation if the rank of M exceeds the number of
-columns of X. Descent leaves a saddle after a time of log(1/distance) over the size of the lowest curvature.
+eigenvalues of the Hessians, are known in closed form. Some direction leads down at every critical point, except at the
+set of the largest eigenvalues. So descent from a random start finds a root of M, or its best approximation if the rank
+of M exceeds the number of columns of X. Descent leaves a saddle after a time of log(1/distance) over the size of the
+lowest curvature.
 """
 
 from typing import NamedTuple

@@ -3,7 +3,7 @@
 The imbalance is D = UᵀU − VᵀV, where U and V are the layers. Gradient descent with step size η loses a share of it, of
 order η. On the risk ½‖Y − UVᵀ‖² with target Y the flow keeps D. So D and the margin of the start bound the least
 singular values of both layers from below at all times, and hence the rate of the flow. Descent with a fixed step
-changes D in proportion to the step. With steps that adapt to the layers its risk still falls exponentially.
+changes D in proportion to the step. With steps that adapt to the layers, the risk of descent still falls exponentially.
 """
 
 from collections.abc import Callable

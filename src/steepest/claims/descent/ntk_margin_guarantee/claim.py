@@ -1,10 +1,10 @@
 """Wide ReLU networks near their start learn parities to risk ε in about 1/(εγ_F²) steps.
 
 Here γ_F is the margin of the features at the start, in the Frobenius norm. Widths far below γ⁻⁸ are enough for most
-networks, where γ is the margin of the features at the start with every neuron bounded by itself. Theory guarantees
+networks, where γ is the margin of the features at the start with a bound on every single neuron. Theory guarantees
 two-layer networks of width γ⁻⁸ the risk ε after order 1/(εγ²) steps. On parities the number of steps on frozen features
 is (e^z + z − 1)/γ_F² with e^{−z} = e^ε − 1, with no other constant. Trained networks of width 1024 need this number to
-within a fifth, at ε = 0.1. As many fresh points, each seen once, bring frozen features to the same risk.
+within a fifth, at ε = 0.1. The same number of fresh points, each seen once, brings frozen features to the same risk.
 """
 
 from typing import NamedTuple

@@ -1,9 +1,9 @@
 """A random ReLU network cuts the plane into as many regions on average as N random lines do.
 
-N is the number of neurons. The lines belong to the same network with every gate replaced by a fair coin. This holds at
-every width and depth: there are about N²/2 regions in all of the plane, never a number exponential in the depth. In a
-disc of fixed size, deeper networks of as many neurons have fewer regions. If the network is wide, the region that
-contains the origin is Crofton's cell, with π²/2 sides on average.
+N is the number of neurons. The lines are the borders of the neurons in the same network, with every ReLU gate replaced
+by a fair coin. This holds at every width and depth: there are about N²/2 regions in all of the plane, never a number
+exponential in the depth. In a disc of fixed size, deeper networks of as many neurons have fewer regions. If the network
+is wide, the region that contains the origin is Crofton's cell, with π²/2 sides on average.
 """
 
 from typing import Annotated, NamedTuple

@@ -2,10 +2,10 @@
 
 From about δ measurements on, a sparse signal x₀ is the vector of least ℓ1 norm among all with the same measurements.
 The signal is recovered if no vector with the same measurements has a smaller ℓ1 norm. Equivalently, the null space of
-the measurements misses the cone of descent directions at x₀. For cones and random subspaces the laws are known. The
-probability of recovery is one minus twice the sum over every second of the cone's later intrinsic volumes, exactly, for
-every number of coordinates. This probability passes from zero to one over a range of at most order √n around the
-statistical dimension δ.
+the measurements misses the cone of descent directions at x₀. For cones and random subspaces the laws are known. For
+every number of coordinates, the probability of recovery is exactly one minus twice a sum of intrinsic volumes of the
+cone: every second one beyond the number of measurements. This probability passes from zero to one over a range of at
+most order √n around the statistical dimension δ.
 """
 
 from collections.abc import Callable

@@ -5,9 +5,9 @@ the node's average and Φ the normal distribution function. A weighted sum of al
 best single round. Every node of a graph has one normal reading of its class, and a round replaces this reading by the
 mean over the node and its neighbours. After k rounds the class signal is the mean of the classes over a walk of k
 steps, and the noise is larger the more uneven the walk's distribution is. On two blocks each round divides the noise by
-about the root of the degree, until the walk has seen the graph, and multiplies the class signal by one fixed factor for
-ever. So dense graphs are best read after two rounds, and rings late. A sum of all rounds also removes the common part
-of late rounds, which does not depend on the class.
+about the root of the degree, until the walk has seen the graph. Each round also multiplies the class signal by one
+fixed factor, for ever. So dense graphs are best read after two rounds, and rings late. A sum of all rounds also removes
+the common part of late rounds, which does not depend on the class.
 """
 
 from typing import Annotated, NamedTuple

@@ -6,8 +6,8 @@ numbers. The width is a_(n+1). Projection attains this error, and no continuous 
 sphere of n + 1 semi-axes some f and −f get the same code (Borsuk and Ulam). Networks are trained for n = 1 on the
 plane. The entropy number ε_n is the least error of n bits. The inequality δ_32n ≤ 3ε_n follows by projecting the 2^n
 centres of a covering, whose distances a random map keeps up to a factor. The proof extends Lipschitz maps with the same
-constant, which is possible between Hilbert spaces. From the largest coordinate's norm to d dimensions the extension may
-need a constant √(2d/(d + 1)) times as large.
+constant, which is possible between Hilbert spaces. For maps from the norm of the largest coordinate to d dimensions,
+the extension may need a constant √(2d/(d + 1)) times as large.
 """
 
 from math import ceil, log

@@ -1,9 +1,9 @@
 """n hyperplanes in general position cut R^d into exactly Σ_{i≤d} C(n, i) cells.
 
 A ReLU network with one hidden layer of n neurons has as many linear pieces, if no output weight is zero: it is linear
-on each cell of n hyperplanes, and each neuron switches on one of them. Normal weights and biases are in general
-position almost surely, and then the count of cells is a constant, not an average; C(n − 1, d) cells are bounded.
-Without biases all hyperplanes meet in the origin and there are fewer cells.
+on each cell of n hyperplanes, where each hyperplane is the place at which one neuron switches. Normal weights and
+biases are in general position almost surely, and then the count of cells is a constant, not an average; C(n − 1, d)
+cells are bounded. Without biases all hyperplanes meet in the origin and there are fewer cells.
 """
 
 from collections.abc import Callable

@@ -1,11 +1,12 @@
 """Describing a 1-Lipschitz function on [0, 1] to within 1/(n + 1) takes exactly n bits.
 
-In a continuous code a real number is worth exactly two bits. Errors are measured by their largest absolute value, and
-f(0) = 0. Cut [0, 1] into n + 1 cells, draw the first flat, and spend a bit on each other cell: slope +1 or −1,
-whichever corrects the error at the end of the cell. The error never exceeds a cell's length. The 2^(n+1) zigzags with
-slopes ±1 on these cells are two lengths apart, so 2^n smaller balls cannot cover them. A code by n values, at 2i/(2n +
-1), leaves the error 1/(2n + 1), half of a gap, as 2n bits do. No continuous code of n numbers leaves less: among sums
-of n + 1 tents of this height some f and its opposite −f have the same code (Borsuk and Ulam).
+If a code depends continuously on the function, a real number is worth exactly two bits. Errors are measured by their
+largest absolute value, and f(0) = 0. Cut [0, 1] into n + 1 cells, draw the first flat, and spend a bit on each other
+cell: slope +1 or −1, whichever corrects the error at the end of the cell. The error never exceeds a cell's length. Any
+two of the 2^(n+1) zigzags with slopes ±1 on these cells are two cell lengths apart or more, so 2^n balls with a smaller
+radius than one length cannot cover them. A code by the n values at the points 2i/(2n + 1) leaves the error 1/(2n + 1),
+which is half of the gap between two points. With 2n bits the error is the same. No continuous code of n numbers leaves
+less: among sums of n + 1 tents of this height some f and its opposite −f have the same code (Borsuk and Ulam).
 """
 
 from typing import Annotated, NamedTuple

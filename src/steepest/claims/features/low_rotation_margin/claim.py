@@ -35,7 +35,7 @@ LEFT = 0.05
 
 @kit.claim
 class LowRotationMargin(kit.Claim[Setting]):
-    """XOR on the whole cube: flows of several widths, and the widths that half of γ₁ takes."""
+    """XOR on the whole cube: flows of several widths, and the widths that are needed for half of γ₁."""
 
     dimension: Annotated[int, kit.Within(2, 7)] = kit.param(
         4, "d of the flows", unit="bits", scope=kit.choices(3, 4)

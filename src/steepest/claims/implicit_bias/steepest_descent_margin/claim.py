@@ -3,9 +3,9 @@
 The gap to the largest margin is of order 1/‖w‖ with plain steps. It falls like 1/√t with steps of length η/√t. With the
 exponential loss on separable data, the norm that measures a step decides which separator is found. Gradient descent
 finds the largest margin in ℓ2, descent along signs the largest in ℓ∞, descent along single coordinates (boosting) the
-largest in ℓ1, and every p between has its own. The part of the weights beside the limit stays bounded while the weights
-grow, so the gap of the margin is of the order of one over their norm. Plain steps shrink with the risk, so weights grow
-like log t. With steps of length η/√t, whatever the risk, weights grow like √t.
+largest in ℓ1, and every p between has its own. The part of the weights outside the limit direction stays bounded while
+the weights grow, so the gap of the margin is of the order of one over their norm. Plain steps shrink with the risk, so
+weights grow like log t. With steps of length η/√t, whatever the risk, weights grow like √t.
 
 Adam divides each coordinate by the size of its own recent gradients. On a risk that changes slowly this is descent
 along signs. Adam is run on log R, whose gradients keep their size.

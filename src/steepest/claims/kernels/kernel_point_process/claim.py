@@ -2,7 +2,7 @@
 
 Such a sample picks points by leverage and keeps them apart. A subset S has a probability proportional to det(K_S/λ),
 the squared volume of its features; points that are close together make this volume small. With M = K(K + λ)⁻¹, point i
-is in S with probability M_ii. This is the point's leverage in ridge regression and, over λ, the variance that a
+is in S with probability M_ii. M_ii is the point's leverage in ridge regression, and λ M_ii is the variance that a
 Gaussian process keeps at this point at noise λ. Two points i and j are both in S with probability M_ii M_jj − M_ij².
 The number of points is a sum of independent coins, one for each eigenvalue μ of K, with probability μ/(μ + λ). With L =
 K/λ, Σ_S det(L_S)(L_S)⁻¹ is the derivative of Σ_S det(L_S) = det(1 + L). So the least-norm interpolants through samples

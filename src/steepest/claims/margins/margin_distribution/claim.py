@@ -3,11 +3,11 @@
 Networks with true and with random labels are compared at the same training risk, after the same number of steps. Train
 a network twice from the same start on the same digits, with true labels and with random ones, until no image is wrong
 and the risk is the same. True labels are learned in fewer steps; to make the numbers of steps equal they are trained
-with a smaller step size. Then, in nearly every pair, a margin under true labels is larger than a margin under random
-labels, once margins are divided by the spectral complexity of Bartlett, Foster and Telgarsky (2017). Raw margins order
-about three pairs of five. The same holds, on two classes, for margins of kernel machines and of boosted stumps over
-their norms. With random labels the normalized margins of two data sets of equal size do not lie on top of each other:
-at two layers, isotropic Gaussian inputs have larger margins than digits.
+with a smaller step size. Take one image from each network, and divide its margin by the spectral complexity of
+Bartlett, Foster and Telgarsky (2017). In nearly every such pair the margin under true labels is the larger one. Raw
+margins have this order in only about three pairs of five. On two classes the same holds for margins of kernel machines
+and of boosted stumps, divided by their norms. With random labels the normalized margins of two data sets of equal size
+do not lie on top of each other: at two layers, isotropic Gaussian inputs have larger margins than digits.
 """
 
 import math

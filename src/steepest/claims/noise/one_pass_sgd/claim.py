@@ -1,14 +1,15 @@
 """One pass of SGD over n examples has an excess risk of at most BR/√n over an ℓ2 ball of radius B.
 
 Exponentiated gradient has an excess risk of at most BX √(2 log 2d/n) over an ℓ1 ball. Some problems need half of these
-bounds. Losses are convex with slopes of at most one, the n examples are fresh, and w̄ is the average of the iterates
-from zero. Compare SGD with step size η and gradients g to fixed weights u: ‖w − u‖² falls by 2η⟨g, w − u⟩ − η²‖g‖² a
-step. So the mean regret is at most B²/(2ηn) + ηR²/2 for ‖u‖₂ ≤ B and ‖x‖₂ ≤ R, which is BR/√n at η = B/(R√n).
-Exponentiated gradient keeps weights on 2d signed coordinates, whose relative entropy to u is at most log 2d. So its
-regret is at most BX (log 2d/(ηn) + η/2) for ‖u‖₁ ≤ B and |x_i| ≤ X, which is the other bound at η = √(2 log 2d/n). Each
-regret bounds the excess of the population risk, since every example is new to the weights that meet it; no empirical
-risk is minimized. Where labels lean as little as n examples can tell, SGD's excess is half of its bound at every n and
-d, and the excess of exponentiated gradient is more than half of its own bound.
+bounds: their excess risk is at least that large. Losses are convex with slopes of at most one, the n examples are
+fresh, and w̄ is the average of the iterates from zero. Compare SGD with step size η and gradients g to fixed weights u:
+‖w − u‖² falls by 2η⟨g, w − u⟩ − η²‖g‖² a step. So the mean regret is at most B²/(2ηn) + ηR²/2 for ‖u‖₂ ≤ B and ‖x‖₂ ≤
+R, which is BR/√n at η = B/(R√n). Exponentiated gradient keeps weights on 2d signed coordinates, whose relative entropy
+to u is at most log 2d. So its regret is at most BX (log 2d/(ηn) + η/2) for ‖u‖₁ ≤ B and |x_i| ≤ X, which is the other
+bound at η = √(2 log 2d/n). Each regret bounds the excess of the population risk, since every example is new to the
+weights that meet it; no empirical risk is minimized. If labels favour one sign by as little as n examples can tell,
+SGD's excess is half of its bound at every n and d, and the excess of exponentiated gradient is more than half of its
+own bound.
 """
 
 from collections.abc import Callable
@@ -35,7 +36,9 @@ Problem = Callable[[np.random.Generator, int, int, int, int], Values]
 
 @kit.claim
 class OnePassSgd(kit.Claim[None]):
-    """The hinge loss; labels are one coordinate of inputs ±1, the majority of all, or barely lean to one side."""
+    """The hinge loss; labels are one coordinate of inputs ±1 or the majority of all coordinates, or barely favour one
+    sign.
+    """
 
     dimensions: tuple[kit.Count, ...] = kit.param(
         (8, 64, 256, 1024),

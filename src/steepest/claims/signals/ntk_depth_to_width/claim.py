@@ -1,16 +1,16 @@
 """Tangent-kernel fluctuations of random ReLU networks follow an exact recursion in depth and width.
 
-The recursion gives the second moment of the kernel at one input, for layers of unequal widths too. With β = Σ 1/n_l,
-the sum of the inverse widths of the hidden layers, it is tested up to β = 2 for equal widths and up to β = 3 for
-unequal widths. With derivatives with respect to weights of unit variance, E Θ(x, x) = 2(L+1)‖x‖²/n_0 at every width. E
-Θ²/(E Θ)² is exact for Gaussian weights, by a recursion on five invariants of a layer. Networks are compared with this
-ratio by plain means up to β = ¼. Beyond, networks are sampled under the law tilted by the kernel's own growth. As
-widths grow at fixed β the recursion tends to exp(5β) times a factor between 1 and 1/3. At the widths here the logarithm
-of that limit is too high, by a third at small β and by a sixth at β = 2, and the data show this.
+The recursion gives the second moment of the kernel at one input, for layers of unequal widths too. Let β = Σ 1/n_l, the
+sum of the inverse widths of the hidden layers. The recursion is tested up to β = 2 for equal widths and up to β = 3 for
+unequal widths. With derivatives with respect to weights of unit variance, E Θ(x, x) = 2(L+1)‖x‖²/n_0 at every width.
+For Gaussian weights a recursion on five invariants of a layer gives E Θ²/(E Θ)² exactly. Up to β = ¼, plain means over
+networks are compared with this ratio. Beyond β = ¼, networks are sampled with weights that follow the kernel's own
+growth. As widths grow at fixed β the recursion tends to exp(5β) times a factor between 1 and 1/3. At the widths here
+the logarithm of that limit is too high, by a third at small β and by a sixth at β = 2, and the data show this.
 
-The probability that Θ exceeds its mean by 25 to 100 % is known exactly for one hidden layer. In deeper networks it
-equals the probability under a lognormal law with the same moments, to an eighth. Chebyshev's bound is three to seven
-times as large.
+The probability that Θ exceeds its mean by 25 to 100 % is known exactly for one hidden layer. In deeper networks this
+probability agrees, to an eighth, with the probability under a lognormal law with the same moments. Chebyshev's bound is
+three to seven times as large.
 """
 
 from collections.abc import Sequence
