@@ -3,8 +3,9 @@
 Over frozen tangent features their margin falls faster with d: for parities of k bits it tends to ∝ d^(−k/2). On the
 cube {±1}^d/√d uniform weights solve both dual problems. By Hölder's inequality the best neurons weigh only the k bits,
 and weigh them equally. For the frozen tangent features the kernel's eigenvalue gives the margin. In few dimensions the
-frozen features win. With E|u(w)|² ≤ 1 for the vectors u(w) of their margin, for two bits they have the larger margin at
-d = 3, and at d = 4 the two margins are equal. The talk's own tangent space has all |u(w)| ≤ 1, and a smaller margin.
+frozen features win. If the vectors u(w) of their margin need only E|u(w)|² ≤ 1, the frozen features have the larger
+margin for two bits at d = 3, and at d = 4 the two margins are equal. The talk's own tangent space has all |u(w)| ≤ 1,
+and a smaller margin.
 """
 
 from math import comb, factorial

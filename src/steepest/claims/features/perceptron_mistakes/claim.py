@@ -3,8 +3,8 @@
 On orthogonal examples it makes exactly this number of mistakes in every order. The perceptron starts at w = 0 and adds
 an example, times its label, whenever it errs on this example. R is the length of the longest example and γ the largest
 margin of any separator, which the algorithm never sees. Each error increases ⟨w, u⟩ along the best separator u by at
-least γ, and ‖w‖² by at most R². So γM ≤ ‖w‖ ≤ R√M after M errors. Neither dimension nor the number of examples enters:
-the same holds in the tangent features of a network at its start, where γ is the margin of frozen features.
+least γ, and ‖w‖² by at most R². So γM ≤ ‖w‖ ≤ R√M after M errors. Neither dimension nor the number of examples enters
+the bound: the same holds in the tangent features of a network at its start, where γ is the margin of frozen features.
 """
 
 from typing import Annotated

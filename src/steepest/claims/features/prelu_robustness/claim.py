@@ -39,7 +39,7 @@ class Setting(NamedTuple):
 
     clusters: Clusters
     images: Images  # (2, seeds, …): centred, raw
-    start: Neurons  # of the networks on digits, one a seed
+    start: Neurons  # of the networks on digits, one per seed
 
 
 @kit.claim

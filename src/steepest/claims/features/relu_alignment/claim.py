@@ -6,7 +6,7 @@ alignment occurs”. Here networks with two hidden layers are trained on two dig
 standard start and less, each layer's leading output direction is the next layer's leading input direction. The squared
 norm of a layer grows by the same amount for every start and width, and the learned part has a stable rank ‖W‖_F²/‖W‖₂²
 of its own, ρ. The start at scale ε and width h, of squared norm 2hε², lies in all other directions, so the whole layer
-has the stable rank ρ(1 + 2hε²/growth). From the standard start nearly nothing changes. With coin tosses for labels the
+has the stable rank ρ(1 + 2hε²/growth). From the standard start hardly anything changes. With coin tosses for labels the
 first layer's ρ is about three instead of one, and the second layer's is nearer to one. So a low rank is no sign of true
 labels.
 """

@@ -2,10 +2,10 @@
 
 This is half of Rad = 2.46/√n, for stumps on eight features. Rad is the expected largest correlation of a stump with n
 coin tosses. The error rate of a vote is at most the rate at which it misses margin θ, plus 2 Rad/θ and a confidence
-term. On average over samples no less than a quarter of 2 Rad/θ is enough, as a single stump shows; votes of AdaBoost
-stay far below. The number of voters does not enter. So the bound falls as boosting goes on, while a bound that counts
-voters rises. On random labels the largest margin of any vote is at most Rad, on average and by duality. There the bound
-does not fall below one half, the error of a coin.
+term. On average over samples, at least a quarter of 2 Rad/θ is needed, as a single stump shows. Votes of AdaBoost stay
+far below the bound. The number of voters does not enter. So the bound falls as boosting goes on, while a bound that
+counts voters rises. On random labels the largest margin of any vote is at most Rad, on average and by duality. There
+the bound does not fall below one half, the error of a coin.
 """
 
 from math import log

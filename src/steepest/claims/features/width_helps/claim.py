@@ -2,8 +2,8 @@
 
 From starts with fewer kinds it ends with a smaller margin. Each neuron keeps the sign of its output weight and its side
 of the diagonal of its class, and turns to one of four directions. The best network of four neurons or more has a neuron
-in each. With m neurons descent reaches this network with the probability that m draws contain all of four equally
-likely coupons. A wider network has no larger margin, but reaches the largest margin more often.
+in each direction. With m neurons descent reaches this network with the probability that m draws contain all of four
+equally likely coupons. A wider network has no larger margin, but reaches the largest margin more often.
 """
 
 import jax

@@ -1,11 +1,12 @@
 """Trained on separable data, the layers of a deep linear network become rank one and aligned.
 
 Their product tends slowly to the separator of the largest ℓ2 margin. Gradient flow on separable data, with a loss that
-has an exponential tail, conserves W_{l+1}ᵀW_{l+1} − W_l W_lᵀ. So all L layers grow together. What each layer has beside
-its first singular direction stays bounded, and neighbouring layers share this direction. The product W_L ⋯ W_1 turns to
-the ℓ2 maximum-margin separator, as a single layer would, but later. Where the support vectors leave out a direction of
-the inputs, nothing takes this part of W_1 away: it only becomes small beside the largest singular value σ₁, which grows
-like log(1/R)^(1/L), with R the risk. So 1 − cosine falls like log(1/R)^(−2/L), where a single layer has log(1/R)^(−2).
+has an exponential tail, conserves W_{l+1}ᵀW_{l+1} − W_l W_lᵀ. So all L layers grow together. The part of each layer
+outside its first singular direction stays bounded, and neighbouring layers share this direction. The product W_L ⋯ W_1
+turns to the ℓ2 maximum-margin separator, as a single layer would, but later. Where the support vectors leave out a
+direction of the inputs, this part of W_1 does not vanish. It only becomes small compared with the largest singular
+value σ₁, which grows like log(1/R)^(1/L), with R the risk. So 1 − cosine falls like log(1/R)^(−2/L), where a single
+layer has log(1/R)^(−2).
 """
 
 from itertools import pairwise
@@ -33,7 +34,7 @@ LATE = (
 
 
 class Setting(NamedTuple):
-    """Separable sets and starts, one a seed, with their margin programs."""
+    """Separable sets and starts, one per seed, with their margin programs."""
 
     x: Values  # (seeds, n, d)
     y: Values  # (seeds, n)

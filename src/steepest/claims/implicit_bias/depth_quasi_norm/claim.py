@@ -2,7 +2,7 @@
 
 These are minima under margins of at least one, and the networks converge to them in direction. On the squared loss this
 fails: from small starts, every depth L ≥ 2 tends to the ℓ1 interpolant, and deeper networks only get there faster. The
-literature's "ℓ_{2/L}" needs this care: it is true for margins, where the weights grow without end.
+literature's "ℓ_{2/L}" needs this distinction: it is true for margins, where the weights grow without end.
 """
 
 from itertools import islice

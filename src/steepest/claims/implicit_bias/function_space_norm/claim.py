@@ -24,7 +24,7 @@ UNBALANCED = 1.2  # factor of input weights, and one over it of output weights, 
 
 
 class Setting(NamedTuple):
-    """Regression on the line, two families of targets, one problem a seed."""
+    """Regression on the line, two families of targets, one problem per seed."""
 
     x: Values  # (seed, n), increasing
     y: Values  # (family, seed, n)

@@ -3,10 +3,10 @@
 KKT points are where the optimality conditions of the largest margin hold, for ReLU in Clarke's sense. Gradient flow
 with the exponential loss on a network of degree L keeps raising the smoothed margin log(1/Σexp(−u)) / ‖θ‖^L from the
 moment that the sum is below one, with u the margins. Its weights tend in direction to points where the optimality
-conditions of min ½‖θ‖² under margins of one hold. For ReLU it is judged that these points are stationary, but not that
-nothing weighs off the margin. No convexity is needed, and there is none. How far the weights still are from such a
-point is paid for in margin: (d log margin)/(d log ‖θ‖) is at least L tan² of the angle between θ and its velocity, and
-the distance of θ from the cone of gradients is at most what this angle allows.
+conditions of min ½‖θ‖² under margins of one hold. For ReLU the claim judges that these points are stationary, but not
+that multipliers off the margin vanish. No convexity is needed, and there is none. As long as the weights are far from
+such a point, the margin must grow: (d log margin)/(d log ‖θ‖) is at least L tan² of the angle between θ and its
+velocity, and the distance of θ from the cone of gradients is at most what this angle allows.
 """
 
 from itertools import pairwise
@@ -36,7 +36,7 @@ STEPS_FROM_KINK = 2
 
 
 class Setting(NamedTuple):
-    """Images with labels ±1, and starts, one a seed."""
+    """Images with labels ±1, and starts, one per seed."""
 
     x: Values  # (n, d)
     y: Values  # (n,)

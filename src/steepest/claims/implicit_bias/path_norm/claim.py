@@ -38,7 +38,7 @@ CLASSES = 10
 
 
 class Setting(NamedTuple):
-    """Images for training and for testing, and the factors of the hidden neurons; one a seed."""
+    """Images for training and for testing, and the factors of the hidden neurons; one per seed."""
 
     x: Values  # (seeds, n, 64), centred
     y: Values  # (seeds, n), classes

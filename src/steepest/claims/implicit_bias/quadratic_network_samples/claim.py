@@ -4,7 +4,7 @@ The labels come from a teacher network of k neurons. The teacher is learned from
 program of least trace needs. The network's output is ‖Wᵀx‖² with m neurons, so many networks fit the labels of a few
 examples. Descent from small weights acts as if it took the network of least trace, ‖W‖², however many neurons it may
 use. So the network becomes the teacher from the same number of examples on as the convex program for the least trace,
-which knows no width.
+in which there is no width.
 """
 
 import numpy as np

@@ -1,8 +1,8 @@
 """Two linear convolutions, one of k taps, reach the largest margin in a norm that k decides.
 
-As k grows, this norm goes from the ℓ2 norm to the ℓ1 norm of the spectrum. The norm of β is √(Σ|β̂|²/p) for the best
-nonnegative trigonometric polynomial p of degree k − 1 and mean one. This norm is convex, so a further channel gains
-nothing, and there is one largest margin for each k. Wavelets have no part in the norm.
+As k grows, this norm goes from the ℓ2 norm to the ℓ1 norm of the spectrum. The norm of β is the least √(Σ|β̂|²/p) over
+the nonnegative trigonometric polynomials p of degree k − 1 and mean one. This norm is convex, so a further channel
+gains nothing, and there is one largest margin for each k. Wavelets have no part in the norm.
 """
 
 import jax

@@ -379,7 +379,7 @@ def _quadrants(key: kit.Key, n: int) -> tuple[jax.Array, jax.Array]:
 
 
 def _sets(setting: Setting, model: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The data sets of a model, one a seed."""
+    """The data sets of a model, one per seed."""
     x, y = (setting.plane, setting.signs) if model == 2 else (setting.x, setting.y)
     return list(zip(np.asarray(x), np.asarray(y), strict=True))
 

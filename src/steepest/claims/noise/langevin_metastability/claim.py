@@ -4,8 +4,8 @@ It does so as the temperature goes to zero. The exit time has a nearly exponenti
 exponent, and curvatures are in front: the square root of the curvatures across the path at the saddle, divided by the
 curvatures at the minimum and by the curvature along the path at the saddle. At temperatures that can be simulated the
 formula is 9 to 25 % off. At lower temperatures it is off by a constant times the temperature, and the constant is known
-on the line. On the line the exact mean is an integral at every temperature; beside fast directions the integral holds
-with an effective potential.
+on the line. On the line the exact mean is an integral at every temperature; with further, fast directions the integral
+holds for an effective potential.
 """
 
 from typing import Any
@@ -56,7 +56,7 @@ RADII = np.linspace(1.5, 7.0, 111)  # of balls, in standard deviations
 
 @kit.claim
 class LangevinMetastability(kit.Claim[None]):
-    """A double well on the line, the same beside a second direction of changing stiffness, a parabola in a ball."""
+    """A double well on the line, the same well with a second direction of changing stiffness, a parabola in a ball."""
 
     betas: tuple[kit.Positive, ...] = kit.param(
         (2.0, 4.0, 6.0, 8.0),

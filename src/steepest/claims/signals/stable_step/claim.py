@@ -1,14 +1,14 @@
 """Near a fit, the largest stable step size of gradient descent is 2/λ_max of the tangent kernel.
 
 In the standard parameterization this step falls near 1/n with width n where weights are trained. It is independent of n
-where biases are. In ReLU networks the step falls more slowly than 1/L with the number of layers. Close to a network
-that fits its targets, descent with step size η on the mean of ½(f − y)² over P points multiplies residuals by 1 − ηΘ/P,
-Θ being the tangent kernel. The risk does not rise where η < 2/λ_max(Θ/P). Beyond this step it rises if the initial
-residual has a part along the top eigenvector. The limit kernel at the same widths and depths predicts how this step
-depends on width n and depth L. For the weights of the standard parameterization the limit kernel is Θ = nA + B, where B
-belongs to the first layer, whose number of inputs does not grow. So the step is like 1/n as n → ∞, and like n^−0.955
-from 128 to 1024 neurons with one hidden layer. For biases, and in the NTK parameterization, the step does not depend on
-n. With depth the step falls as the kernel of the activation predicts. For ReLU on these inputs it falls like
+where biases are trained. In ReLU networks the step falls more slowly than 1/L with the number of layers. Close to a
+network that fits its targets, descent with step size η on the mean of ½(f − y)² over P points multiplies residuals by 1
+− ηΘ/P, Θ being the tangent kernel. The risk does not rise where η < 2/λ_max(Θ/P). Beyond this step it rises if the
+initial residual has a part along the top eigenvector. The limit kernel at the same widths and depths predicts how this
+step depends on width n and depth L. For the weights of the standard parameterization the limit kernel is Θ = nA + B,
+where B belongs to the first layer, whose number of inputs does not grow. So the step is like 1/n as n → ∞, and like
+n^−0.955 from 128 to 1024 neurons with one hidden layer. For biases, and in the NTK parameterization, the step does not
+depend on n. With depth the step falls as the kernel of the activation predicts. For ReLU on these inputs it falls like
 (L+1)^−0.87 from one to four hidden layers: more slowly than one over the number of layers L + 1, until there are
 hundreds of layers.
 """

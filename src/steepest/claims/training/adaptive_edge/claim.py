@@ -2,8 +2,8 @@
 
 Sharpness is the largest eigenvalue of the Hessian H in training on full batches, at step size η. Under Adam it settles
 near (2+2β₁)/((1−β₁)η), if curvature is read as Adam sees it: from D^(−½)HD^(−½), with D the root of Adam's averaged
-squared gradients. On a parabola each rule is stable up to its own such curvature. Training goes to this curvature, as
-plain descent goes to 2/η, and stays near it.
+squared gradients. On a parabola each rule is stable up to the curvature in its own formula. Training goes to this
+curvature, as plain descent goes to 2/η, and stays near it.
 """
 
 import jax

@@ -1,9 +1,9 @@
 """Near an interpolating minimum, an SGD step multiplies the mean square error by a spectral radius.
 
-The minimum fits all n examples. The error is the distance of the weights from this minimum, and has the second moment
-that SGD brings about. The radius is the spectral radius of a known matrix, which acts on second moments. Batches hold b
-of the n examples, and p = (n − b)/(b(n − 1)) is the share of noise in the matrix. Where the radius exceeds one, SGD
-leaves the minimum in the mean square. With single examples this happens at about a third of 2/λ₁, the limit for full
+The minimum fits all n examples. The error is the distance of the weights from this minimum. Its second moment is one to
+which SGD leads. The radius is the spectral radius of a known matrix, which acts on second moments. Batches hold b of
+the n examples, and p = (n − b)/(b(n − 1)) is the share of noise in the matrix. Where the radius exceeds one, SGD leaves
+the minimum in the mean square. With single examples this happens at about a third of 2/λ₁, the limit for full
 gradients, where λ₁ is the largest curvature.
 """
 

@@ -19,7 +19,7 @@ MISFIT = 0.05  # what training may leave of the labels, relatively, when the err
 
 
 class Setting(NamedTuple):
-    """Regression problems, one a seed, and when errors are read."""
+    """Regression problems, one per seed, and when errors are read."""
 
     x: kit.Values  # (seeds, n, d)
     truth: kit.Values  # β*, (seeds, d)
