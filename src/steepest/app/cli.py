@@ -194,7 +194,7 @@ def build_parser() -> argparse.ArgumentParser:
 def _run_options(run: argparse.ArgumentParser) -> None:
     claims = "names of claims, or files such as my_claim.py (default: the tour, one claim of each chapter)"
     run.add_argument("claims", nargs="*", metavar="CLAIM", help=claims)
-    preset = "choose how long to compute: quick takes seconds, full takes minutes, tiny only tests code (default: quick)"
+    preset = "choose how long to compute: quick for seconds, full for minutes, tiny to test code (default: quick)"
     run.add_argument("--preset", choices=PRESETS, default="quick", help=preset)
     run.add_argument("--seed", type=SEED, default=0, help="set the seed of every random number")
     json_help = "print only JSON on standard output: an object for one claim, a list for several"

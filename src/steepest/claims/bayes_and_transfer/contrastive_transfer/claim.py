@@ -2,8 +2,8 @@
 
 This bound holds for every representation. The mean classifier has the class means of the representation as its weights.
 The proof uses Jensen's inequality twice: means in place of examples can only lower a convex loss, and a negative from
-the positive's own class costs at least one bit. To leading order the bound loses exactly the spread within classes.
-Because of this spread, contrastive losses are not enough to compare representations. With k negatives at a time the
+the positive's own class costs at least one bit. To leading order the bound loses exactly the variation within classes.
+Because of this variation, contrastive losses are not enough to compare representations. With k negatives at a time the
 same holds for the mean classifier among k + 1 classes with ties.
 """
 

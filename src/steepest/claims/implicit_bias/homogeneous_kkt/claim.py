@@ -6,7 +6,7 @@ moment that the sum is below one, with u the margins. Its weights tend in direct
 conditions of min ½‖θ‖² under margins of one hold. For ReLU the claim judges that these points are stationary, but not
 that multipliers off the margin vanish. No convexity is needed, and there is none. As long as the weights are far from
 such a point, the margin must grow: (d log margin)/(d log ‖θ‖) is at least L tan² of the angle between θ and its
-velocity, and the distance of θ from the cone of gradients is at most what this angle allows.
+velocity. The distance of θ from the cone of gradients is at most what this angle allows.
 """
 
 from itertools import pairwise

@@ -1,9 +1,9 @@
 """Two linear layers with several outputs reach the largest margin in the nuclear norm.
 
-Singular values that the solution of the margin problem lacks fade beside its own singular values. A singular value that
-the solution lacks grows like the power σ of the fall of log R, where R is the risk and σ < 1 the singular value at the
-same place of the dual matrix Σ q A/γ. The solution's own singular values grow in proportion to this fall. Relative to
-them, the others fade like the power −(1 − σ) of the fall: slowly, as the fall is only about the logarithm of time.
+Singular values that the solution of the margin problem lacks fade relative to its own singular values. A singular value
+that the solution lacks grows like the power σ of the fall of log R, where R is the risk and σ < 1 the singular value at
+the same place of the dual matrix Σ q A/γ. The solution's own singular values grow in proportion to this fall. Relative
+to them, the others fade like the power −(1 − σ) of the fall: slowly, as the fall is only about the logarithm of time.
 """
 
 import numpy as np

@@ -2,8 +2,8 @@
 
 All networks take the same number of steps, and end with no error on their training images. Bartlett, Foster and
 Telgarsky (2017) bound the test error minus the share of training margins below γ. The bound is Λ/γ, with Λ the product
-of the layers' spectral norms, times a nuisance factor and ‖X‖_F/n. Its value, and that of the VC bound, is far above
-one. But consider networks that have been trained for the same number of steps and make no error on their training
+of the layers' spectral norms, times a nuisance factor and ‖X‖_F/n. The values of this bound and of the VC bound are far
+above one. But consider networks that have been trained for the same number of steps and make no error on their training
 images. Those with more random labels have a larger Λ and smaller margins: Λ/γ, the bound's leading factor, orders the
 networks by their share of random labels. Their excess risk, test minus training error, has this order in the figure,
 and is not judged.

@@ -36,9 +36,7 @@ Problem = Callable[[np.random.Generator, int, int, int, int], Values]
 
 @kit.claim
 class OnePassSgd(kit.Claim[None]):
-    """The hinge loss; labels are one coordinate of inputs ±1 or the majority of all coordinates, or barely favour one
-    sign.
-    """
+    """The hinge loss; labels are one coordinate of inputs ±1 or the majority of all, or barely favour one sign."""
 
     dimensions: tuple[kit.Count, ...] = kit.param(
         (8, 64, 256, 1024),

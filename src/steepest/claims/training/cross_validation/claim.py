@@ -21,9 +21,8 @@ NEW = 300  # examples that a fit is tested on, at most; all are new to some fit
 class Sets(NamedTuple):
     """Partitions of all examples into training sets.
 
-    Attributes:
-        train: places of the examples that are fitted, ``(seeds, sets, n)``.
-        new: of those that the fit is tested on, ``(seeds, sets, new)``.
+    Attributes: train: places of the examples that are fitted, ``(seeds, sets, n)``. new: places of the examples on
+    which the fit is tested, ``(seeds, sets, new)``.
     """
 
     train: kit.Values
