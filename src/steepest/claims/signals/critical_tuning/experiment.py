@@ -84,13 +84,16 @@ def sample_grams(noise: Iterable[np.ndarray], case: Case) -> np.ndarray:
         case: the initialization, and inputs ``(m, 2)``.
     """
     sigma: Callable = kit.compiled(case.activation.function)
+    # inputs have two coordinates: weights of the first layer have variance C_W/2
     covariance = (case.c_b + case.c_w / 2 * case.inputs @ case.inputs.T)[None]
     grams = []
     for drawn in noise:
         width = drawn.shape[-1]
+        # given the layer below, z of a neuron is N(0, Σ): z = L ξ with LLᵀ = Σ
         z = triangular_root(covariance).astype(drawn.dtype) @ drawn
         grams.append(z @ z.swapaxes(1, 2) / width)
         active = np.asarray(sigma(z))
+        # Σ of the next layer given this one: C_b + (C_W/n) Σ_j σ(z_αj) σ(z_βj)
         covariance = case.c_b + case.c_w / width * (active @ active.swapaxes(1, 2))
     return np.stack(grams, 1)
 
@@ -98,8 +101,10 @@ def sample_grams(noise: Iterable[np.ndarray], case: Case) -> np.ndarray:
 def triangular_root(covariance: np.ndarray) -> np.ndarray:
     """Return lower triangular roots of covariances, singular ones too: they move little as the covariance does."""
     values, vectors = np.linalg.eigh(covariance.astype(float))
+    # Σ = VΛVᵀ = AᵀA with A = Λ^½Vᵀ; from A = QR then Σ = RᵀR, where Cholesky would need Σ > 0
     rows = (vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]).swapaxes(-1, -2)
     upper = np.linalg.qr(rows, mode="r")
+    # R is unique up to signs of its rows: with a diagonal ≥ 0 it does not jump as Σ moves
     signs = np.where(np.diagonal(upper, axis1=-2, axis2=-1) < 0, -1.0, 1.0)
     return (signs[..., None] * upper).swapaxes(-1, -2)
 
@@ -115,8 +120,11 @@ def perturbations(grams: np.ndarray) -> np.ndarray:
     """
     points, networks = grams.shape[:2]
     size = networks // GROUPS
+    # (points, groups, layers, 3, 3)
     grouped = grams[:, : size * GROUPS].reshape(points, GROUPS, size, *grams.shape[2:]).mean(2)
+    # along the signal: K_11 − K_00, which a layer multiplies by χ∥ to first order
     along = np.abs(grouped[..., 1, 1] - grouped[..., 0, 0])
+    # across it: E(z_0 − z_2)², which it multiplies by χ⊥
     across = grouped[..., 0, 0] + grouped[..., 2, 2] - 2 * grouped[..., 0, 2]
     return np.stack([along, across])
 

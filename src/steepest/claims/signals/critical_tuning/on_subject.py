@@ -225,6 +225,7 @@ def _scaled(
     for layer, (own_w, own_b) in zip(chain, sizes, strict=True):
         bias = None
         if c_b > 0 and layer.bias is not None:
+            # a factor s multiplies a variance by s²
             bias = np.asarray(layer.bias, float) * (c_b / own_b) ** 0.5
         matrix = np.asarray(layer.matrix, float) * (c_w / own_w) ** 0.5
         scaled.append(layer._replace(matrix=matrix, bias=bias))

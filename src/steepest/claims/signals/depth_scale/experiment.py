@@ -87,7 +87,7 @@ class DepthScalePoint(kit.Point):
         grams = sample_grams(
             key, self.networks, sigma, self.c_w, self.c_b, self.width, self.layers, inputs
         )
-        size = jnp.sqrt(jnp.diagonal(grams, axis1=-2, axis2=-1))
+        size = jnp.sqrt(jnp.diagonal(grams, axis1=-2, axis2=-1))  # C_αβ = K_αβ/√(K_αα K_ββ)
         correlation = grams[..., 0, 1:] / (size[..., :1] * size[..., 1:])  # (network, layer, pair)
         group = self.networks // GROUPS
         grouped = correlation[: group * GROUPS].reshape(GROUPS, group, self.layers + 1, 2)
@@ -98,6 +98,7 @@ class DepthScalePoint(kit.Point):
 
     def judge(self, predicted, observed):
         correlation = np.asarray(observed["correlation"], float)
+        # both approach one fixed correlation, which finite width shifts: it leaves their difference
         difference = correlation[..., 0] - correlation[..., 1]
         # where nothing is at rest there is no difference to follow
         followed = np.isfinite(difference).all() and difference[:, 0].mean() > 0
@@ -130,13 +131,16 @@ def rests_and_forgets(scales: list[DepthScales], layers: int, width: int) -> lis
 def fitted_scale(difference: np.ndarray, floor: float) -> np.ndarray:
     """Return jackknife values of ξ from the mean difference of correlations ``(groups, layers)``; their mean is ξ."""
     mean = difference.mean(0)
+    # layers before the mean is below the floor; the −1 at the end is below it in any case
     fitted = np.arange(max(2, np.argmax(np.append(mean, -1) < floor * mean[0])))
 
     def scale(groups: np.ndarray) -> float:
+        # the difference falls like exp(−l/ξ): the slope of its logarithm is −1/ξ
         logs = np.log(np.maximum(groups.mean(0)[fitted], 1e-300))
         return -1 / np.polyfit(fitted, logs, 1)[0]
 
     without = np.array([scale(np.delete(difference, i, axis=0)) for i in range(GROUPS)])
+    # pseudo-values g T − (g − 1) T₋ᵢ: their mean has no bias of order 1/g
     return GROUPS * scale(difference) - (GROUPS - 1) * without
 
 
@@ -148,6 +152,7 @@ def shares_left(difference: np.ndarray, layers: Sequence[int]) -> np.ndarray:
     """
     share = lambda groups: groups.mean(0)[list(layers)] / groups.mean(0)[0]
     without = np.array([share(np.delete(difference, i, axis=0)) for i in range(GROUPS)])
+    # pseudo-values, as a ratio of means is biased
     return GROUPS * share(difference) - (GROUPS - 1) * without
 
 
@@ -164,7 +169,8 @@ def critical_line(sigma: str) -> tuple[np.ndarray, np.ndarray]:
     kind = activation(sigma)
     with jax.enable_x64(True):
         k = jnp.geomspace(1e-3, 100, 200)
-        c_w = 1 / chi_perpendicular(kind, 1.0, k)
+        c_w = 1 / chi_perpendicular(kind, 1.0, k)  # χ⊥ = C_W E σ'² = 1
+        # K = C_b + C_W E σ²
         c_b = k - c_w * gaussian_mean(lambda z: kind(z) ** 2, k, kind.kinks).value
-        stable = (c_b >= 0) & (c_w * chi_parallel(kind, 1.0, k) <= 1)
+        stable = (c_b >= 0) & (c_w * chi_parallel(kind, 1.0, k) <= 1)  # χ∥ ≤ 1: K attracts
         return np.asarray(c_w)[stable], np.asarray(c_b)[stable]

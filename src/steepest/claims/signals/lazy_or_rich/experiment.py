@@ -50,6 +50,7 @@ def draw(rng: np.random.Generator, net: Mlp, count: int) -> list[np.ndarray]:
 def scaled(net: Mlp, drawn: list[np.ndarray]) -> list[dict[str, np.ndarray]]:
     """Return initial networks of a parameterization, from weights of variance one."""
     scale = parameterization(net.parameterization or "").scale
+    # w = n^−b ξ, with b of each layer
     factors = [np.float32(float(net.widths[1]) ** -exponent) for exponent in scale]
     return [{"w": factor * layer} for factor, layer in zip(factors, drawn, strict=True)]
 
@@ -114,9 +115,10 @@ def _train(widths, multiplier, starts, x, y, lr, target, most):
             return moved, state[1] + 1, *look(moved)
 
         end, steps, loss, _ = jax.lax.while_loop(going, step, (start, 0, *look(start)))
-        ends = jax.tree.map(lambda a, b: jnp.stack([a, b]), start, end)
+        ends = jax.tree.map(lambda a, b: jnp.stack([a, b]), start, end)  # (2, …): start and end
         features = [rms(z[1] - z[0]) for z in jax.vmap(lambda p: net.preactivations(p, x))(ends)]
         kernels = jax.vmap(lambda p: empirical_ntk(net.apply, p, x[:FEW]))(ends)
+        # Frobenius norms
         kernel = jnp.linalg.norm(kernels[1] - kernels[0]) / jnp.linalg.norm(kernels[0])
         return jnp.stack([features[2], *features[:2], kernel]), steps, loss, kernels[0]
 

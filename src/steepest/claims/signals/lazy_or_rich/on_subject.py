@@ -152,7 +152,9 @@ class LazyOnSubject(OnSubject, LazyOrRich):
         shape = few.outputs()[0].shape
         layer = few.weights[0].name.rpartition(".")[0]
         first = [one.place for one in few.weights if one.name.rpartition(".")[0] == layer]
+        # pulled back, the unit vector of output o is row o of the Jacobian, ∂f_o/∂θ
         rows = [few.vjp(unit.reshape(shape)) for unit in np.eye(int(np.prod(shape)))]
+        # tr Θ = Σ_θ Σ_o (∂f_o/∂θ)², of which each weight has its own part
         squares = (np.array(rows, float) ** 2).sum(0)
         return float(sum(squares[place].sum() for place in first) / squares.sum())
 
@@ -198,6 +200,7 @@ class LazyOnSubject(OnSubject, LazyOrRich):
         anywhere = np.random.default_rng(0).standard_normal(start.size).astype(start.dtype)
         product = lambda v: start.products(v, "gauss-newton")
         top = top_eigenpairs(product, anywhere, tolerance=TOP, limit=40)
+        # 2/λ_max is the edge: beyond it descent on the quadratic model diverges
         lr = self.step * 2 / float(top.values[0])
         now = start
         values = start.values().astype(float)

@@ -45,17 +45,20 @@ def draw_covariances(
 
     Rows of Gaussian weights applied to known features are Gaussian, so layers are drawn without their matrices.
     """
+    # given the inputs the first layer is Gaussian at any width
     start = case.c_b + case.c_w * inputs @ inputs.T / inputs.shape[1]
     chunks = []
     for size in _sizes(count):
         layers = [np.broadcast_to(start, (size, 3, 3))]
         for _ in range(hidden):
             normal = rng.standard_normal((size, 3, width), np.float32)
+            # z of a neuron given Σ is N(0, Σ)
             z = np.linalg.cholesky(layers[-1]).astype(np.float32) @ normal
             features = np.asarray(case.activation(jnp.asarray(z)))
             products = (features @ features.swapaxes(1, 2)).astype(float)
             layers.append(case.c_b + case.c_w / width * products)
         chunks.append(np.stack(layers[-2:]))
+    # the last hidden layer first
     return np.concatenate(chunks, 1)[::-1]
 
 
@@ -70,11 +73,14 @@ class Moments(NamedTuple):
 def moments(covariances: np.ndarray, u: np.ndarray, groups: int) -> Moments:
     """Return what is compared with the limit, the last layer's Gaussian weights integrated exactly."""
     grouped = covariances.reshape(groups, -1, 3, 3)
+    # uᵀΣu, (groups, networks, 13)
     exponent = np.einsum("ua,gkab,ub->gku", u, grouped, u, optimize=True)
     variances = np.diagonal(grouped, axis1=2, axis2=3)
+    # z given Σ is Gaussian, E z⁴ = 3 E Σ²: the excess kurtosis is 3 Var Σ/(E Σ)²
     spread = variances.var(1, ddof=1) / variances.mean(1) ** 2
     first, second = np.transpose(ENTRIES)
     mean = grouped.mean(1)[:, first, second]
+    # E[cos(u·z) | Σ] = exp(−uᵀΣu/2)
     return Moments(mean, np.exp(-exponent / 2).mean(1), 3 * spread.mean(1))
 
 
@@ -168,6 +174,7 @@ def draw_wide(
         covariance = np.broadcast_to(start, (networks, 3, 3))
         features = neurons(covariance)
         features = neurons(GROWTH_C_W / width * features @ features.swapaxes(1, 2))
+        # uᵀΣu/C_W = (1/n) Σ_j (u·σ_j)²: a sum of squares, where entries of Σ would cancel
         squares = ((u @ features) ** 2).mean(2)
         cosines.append(np.exp(-GROWTH_C_W * squares / 2).mean(0))
         products = np.stack([features[:, a] * features[:, b] for a, b in ENTRIES], 1).mean(2)
@@ -194,8 +201,9 @@ def largest_shares(
     shallow = []
     for width in widths:
         draw = lambda width=width: rng.standard_normal((groups, networks, width))
+        # log Σ = log(C_W/n) + log Σ_j exp(2 z_j), as σ(z)² = exp(2z)
         first = np.log(GROWTH_C_W / width) + logsumexp(2 * variance**0.5 * draw(), axis=2)
-        z = np.exp(first / 2)[..., None] * draw()
+        z = np.exp(first / 2)[..., None] * draw()  # z = Σ^½ ξ
         second = np.log(GROWTH_C_W / width) + logsumexp(2 * z, axis=2)
         deep.append(share(second))
         shallow.append(share(first))

@@ -62,6 +62,7 @@ def next_kernel(case: Case, kernel: np.ndarray) -> np.ndarray:
 
 def of_pair(kernel: np.ndarray, entry: int) -> np.ndarray:
     """Return the variances and the covariance of the two inputs of an entry."""
+    # entries 0, 1 and 2 are the variances of the inputs 0, 1 and 2
     return kernel[[*ENTRIES[entry], entry]]
 
 
@@ -81,7 +82,9 @@ def first_order(case: Case, inputs: np.ndarray, hidden: int) -> FirstOrder:
     spread = np.zeros((6, 6))
     for _ in range(hidden):
         slope, bend = derivatives(case, kernel)
+        # E F(K + δ) = F(K) + F'·E δ + ½ F'':E δδᵀ; both means are of order 1/n
         shift = slope @ shift + 0.5 * np.einsum("pij,ij->p", bend, spread)
+        # Var E[Σ' | Σ] + E Var[Σ' | Σ]: the second is of a mean of n neurons, C_W² Cov(σσ)/n
         spread = slope @ spread @ slope.T + case.c_w**2 * products_of_features(case, kernel)
         kernel = next_kernel(case, kernel)
     return FirstOrder(kernel, shift, spread)
@@ -109,6 +112,7 @@ def differences(case: Case, pair: np.ndarray, ways: np.ndarray) -> tuple[np.ndar
     curvature = np.empty((len(ways), len(ways)))
     for i, j in product(range(len(ways)), repeat=2):
         if i <= j:
+            # ∂_i∂_j F ≈ Σ s t F(x + h (s e_i + t e_j)/2)/h² over signs s and t
             corners = [s * t * at((s * ways[i] + t * ways[j]) / 2) for s, t in SIGNS]
             curvature[i, j] = curvature[j, i] = sum(corners) / step**2
     return gradient, curvature
@@ -117,6 +121,7 @@ def differences(case: Case, pair: np.ndarray, ways: np.ndarray) -> tuple[np.ndar
 def products_of_features(case: Case, kernel: np.ndarray) -> np.ndarray:
     """Return the covariance of one neuron's products σ(z_a) σ(z_b), ``(6, 6)``."""
     half = np.random.default_rng(0).normal(size=(DRAWS // 2, 3))
+    # what is odd in z cancels
     z = np.concatenate([half, -half]) @ np.linalg.cholesky(matrix_of(kernel)).T
     features = np.asarray(case.activation(jnp.asarray(z)), float)
     return np.cov(np.stack([features[:, a] * features[:, b] for a, b in ENTRIES]))
@@ -130,6 +135,7 @@ def frequencies(kernel: np.ndarray) -> np.ndarray:
 
 def on_entries(u: np.ndarray) -> np.ndarray:
     """Return the weights with which uᵀΣu is a sum over six entries, ``(13, 6)``."""
+    # entries off the diagonal stand twice
     return np.stack([u[:, a] * u[:, b] * (1 if a == b else 2) for a, b in ENTRIES], -1)
 
 
@@ -141,6 +147,7 @@ def characteristic(kernel: np.ndarray, u: np.ndarray) -> np.ndarray:
 def characteristic_shift(order: FirstOrder, u: np.ndarray) -> np.ndarray:
     """Return n times what E cos(u·z) = E exp(−uᵀΣu/2) is off by, to first order, ``(13,)``."""
     weights = on_entries(u)
+    # E exp(−X/2) = exp(−E X/2)(1 + Var X/8 + …) of X = uᵀΣu, with E X = uᵀKu + (shift)/n
     variance = np.einsum("up,pq,uq->u", weights, order.spread, weights)
     return characteristic(order.kernel, u) * (variance / 8 - weights @ order.shift / 2)
 
@@ -151,6 +158,7 @@ def kurtosis(case: Case, inputs: np.ndarray, widths: Sequence[int], hidden: int)
         exact = [homogeneous_kurtosis(case.activation, (n,) * hidden) for n in widths]
         return 3 * (np.array(exact) - 1)
     starts = first_kernel(case, inputs)[:3]
+    # leading order is a coefficient over n: layers of one neuron give the coefficient
     leading = [finite_width(*case, float(k), (1,) * hidden).kurtosis[-1] for k in starts]
     return np.mean(leading) / np.array(widths)
 
@@ -164,9 +172,10 @@ def kurtosis_of_signs(n: int, hidden: int) -> float:
     m = 1.0
     q = 3.0
     for _ in range(hidden):
-        features = 2 * q
+        features = 2 * q  # 4 E σ⁴
+        # E Σ²: n terms 4 E σ⁴, and n(n − 1) pairs 4 E σ_i²σ_j² = E z_i²z_j² = E Σ² before, over n²
         m = (features + (n - 1) * m) / n
-        q = 3 * m - 2 * features / n
+        q = 3 * m - 2 * features / n  # E(Σ s_j a_j)⁴ = 3 (Σ a_j²)² − 2 Σ a_j⁴ for signs s
     return q - 3
 
 

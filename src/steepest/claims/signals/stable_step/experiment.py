@@ -67,9 +67,10 @@ def draw(key: kit.Key, cases: Sequence[Case], *, examples: int, seeds: int, coun
     top = {}
     shares = []
     for shape, law in cases:
+        # JJᵀ/P has the eigenvalues of JᵀJ/P, the curvature of the mean of ½(f − y)² where f = y
         values, vectors = np.linalg.eigh(kernel(shape, law, parts[shape]) / len(x))
         top[shape, law] = values[..., -1]
-        shares.append((vectors[:, 0, :, -1] @ direction) ** 2 / len(x))
+        shares.append((vectors[:, 0, :, -1] @ direction) ** 2 / len(x))  # ‖direction‖² = P
     return Setting(x, direction, np.asarray(numbers), top, float(np.min(shares)))
 
 
@@ -139,7 +140,7 @@ def _largest_step(
         for scale, layer in zip(role.scale, drawn, strict=True)
     )
     apply = partial(output, shape, jnp.asarray(role.multiplier), x=jnp.asarray(setting.x))
-    y = apply(start) - search.residual * setting.direction
+    y = apply(start) - search.residual * setting.direction  # f − y = ε direction at the start
     risk = jax.value_and_grad(lambda params: 0.5 * jnp.mean((apply(params) - y) ** 2))
     trained = {"w": role.of_weights, "b": role.of_biases}
 

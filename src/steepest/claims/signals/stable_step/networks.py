@@ -113,7 +113,7 @@ def kernel_parts(
     entering = [x, *(activation(sigma)(z) for z in net.preactivations(params, x)[:-1])]
     parts = []
     for features, slope in zip(entering, slopes, strict=True):
-        through = slope @ slope.T
+        through = slope @ slope.T  # Σ_i Δ_i(x) Δ_i(x')
         squared_multiplier = CRITICAL[sigma] / features.shape[1]
         parts.append([squared_multiplier * features @ features.T * through, through])
     return jnp.array(parts)

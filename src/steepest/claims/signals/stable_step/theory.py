@@ -22,10 +22,12 @@ def limit_of(shape: Shape, law: Law) -> Limit:
     limit = replace(net.limit(), name="")  # networks of one limit are one
     if law.trained == "w":
         return limit
+    # training of the weights adds nothing to Θ where biases alone are trained
     return replace(limit, layers=tuple(layer._replace(t_w=0.0) for layer in limit.layers))
 
 
 def steps_of_limits(x: Float[np.ndarray, "P d"], limits: list[Limit]) -> Float[np.ndarray, " n"]:
     """Return 2/λ_max(Θ/P) of every limit; each is evaluated once."""
+    # descent on the mean of ½(f − y)² has the factors 1 − ηλ(Θ)/P: stable up to ηλ_max/P = 2
     tops = {limit: np.linalg.eigvalsh(gram(limit, x).ntk)[-1] for limit in set(limits)}
     return np.array([2 * len(x) / tops[limit] for limit in limits])
