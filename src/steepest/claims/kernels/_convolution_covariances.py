@@ -44,12 +44,13 @@ def flattened(covariance: Values) -> float:
     cosine = np.divide(covariance, sizes, out=np.zeros_like(sizes), where=sizes > 0)
     cosine = np.clip(cosine, -1, 1)
     sine = np.sqrt(1 - cosine**2)
-    angle = np.pi - np.arccos(cosine)
+    angle = np.pi - np.arccos(cosine)  # of the cone in which both signals are positive
     gates = angle / (2 * np.pi)  # E g_p g_q
     mixed = variances[:, None] * (angle + cosine * sine) / (2 * np.pi)  # E σ_p² g_q
-    squares = sizes**2 * (3 * sine * cosine + angle * (1 + 2 * cosine**2))
+    squares = sizes**2 * (3 * sine * cosine + angle * (1 + 2 * cosine**2))  # arc-cosine, degree 2
     squares = squares / (2 * np.pi)  # E σ_p² σ_q²
     # means over a of four factors: pairs of equal positions, in three ways
     filters = (gates * (sizes**2 + 2 * covariance**2)).sum()
+    # E φ² = E(Σσ_p²)² + 2 E Σ_pq σ_p² g_q K_qq + (filters), over P², as E a_p a_q = δ_pq
     square = (squares.sum() + 2 * (mixed * variances).sum() + filters) / positions**2
-    return relative_variance(variances.mean(), square)
+    return relative_variance(variances.mean(), square)  # E φ = Σ_p (K_pp/2 + K_pp/2)/P

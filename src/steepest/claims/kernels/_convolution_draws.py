@@ -64,6 +64,7 @@ def signals(positions: int, correlations: tuple[float, ...]) -> Values:
     """Return signals whose pixels have length one and all have one correlation, ``(ρ, P, P + 1)``."""
     apart = np.eye(positions, positions + 1)
     shared = np.eye(positions + 1)[-1]
+    # √ρ e_0 + √(1 − ρ) e_p: length one, and ⟨pixel, pixel'⟩ = ρ
     pixels = [rho**0.5 * shared + (1 - rho) ** 0.5 * apart for rho in correlations]
     return np.array(pixels, np.float32)
 

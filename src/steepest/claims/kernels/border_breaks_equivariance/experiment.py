@@ -49,6 +49,7 @@ def textures(
     """
     noise = rng.standard_normal((count, positions, channels))
     labels = np.where(np.arange(count) % 2, 1.0, -1.0)
+    # variance one, and covariance ½ label of neighbours
     return (noise + labels[:, None, None] * np.roll(noise, 1, axis=1)) / 2**0.5, labels
 
 
@@ -81,8 +82,9 @@ def flattening(positions: int, most: int) -> Values:
 def apply(weights: Weights, windows: Values, reads: Values) -> Array:
     """Return outputs of one hidden convolution, ``(…,)`` of windows ``(…, P, D)``, in the NTK parameterization."""
     n, width = weights.filters.shape
+    # variances 2/D and 2/n of the weights: C_W = 2, at which ReLU keeps the size of signals
     signals = jax.nn.relu((2 / width) ** 0.5 * windows @ weights.filters.T)
-    return (2 / n) ** 0.5 * ((reads @ signals) * weights.last.T).sum((-2, -1))
+    return (2 / n) ** 0.5 * ((reads @ signals) * weights.last.T).sum((-2, -1))  # (…, P, n)
 
 
 def train(weights: Weights, task: Task, rate: float, steps: Sequence[int]) -> Array:

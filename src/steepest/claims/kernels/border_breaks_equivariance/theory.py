@@ -47,13 +47,15 @@ def kernels(a: Values, b: Values) -> Kernels:
     positions, width = a.shape[-2:]
     flat_a = a.reshape(-1, width)
     flat_b = b.reshape(-1, width)
-    covariance = 2 * flat_a @ flat_b.T / width
+    covariance = 2 * flat_a @ flat_b.T / width  # k_pq = 2⟨window, window'⟩/D, C_W = 2
     sizes = 2 * np.outer((flat_a**2).sum(1), (flat_b**2).sum(1)) ** 0.5 / width
     cosine = np.divide(covariance, sizes, out=np.zeros_like(sizes), where=sizes > 0)
     cosine = np.clip(cosine, -1, 1)
     angle = np.pi - np.arccos(cosine)  # in which both neurons are active
+    # κ₁ = E σσ', arc-cosine of degree 1
     read = sizes * (np.sqrt(1 - cosine**2) + cosine * angle) / (2 * np.pi)
-    gated = covariance * angle / (2 * np.pi)
+    gated = covariance * angle / (2 * np.pi)  # κ₀ k, with κ₀ = E gg'
+    # (2/N²) Σ_pq: the last layer has C_W = 2 too, and a mean over positions on either side
     pooled = lambda pairs: 2 * pairs.reshape(len(a), positions, len(b), positions).mean((1, 3))
     nngp = pooled(read)
     return Kernels(nngp, nngp + pooled(gated))
@@ -70,6 +72,7 @@ def coefficients(kernel: Values, y: Values, rate: float, steps: tuple[int, ...])
     """
     m = len(y)
     values, vectors = np.linalg.eigh(kernel / m)
+    # geometric sum: Σ_{s<t} η (1 − ηλ)^s = (1 − (1 − ηλ)^t)/λ; where λ is zero, Θ c is too
     power = (1 - rate * values) ** np.array(steps)[:, None]
     gained = np.divide(
         1 - power, values, out=np.zeros_like(power), where=values > 1e-12 * values[-1]

@@ -15,6 +15,7 @@ Change = Callable[[np.random.Generator, Params], Params]
 def with_one_scale(rng: np.random.Generator, params: Params) -> Params:
     """Return networks whose filters all have one random factor, the same in a network."""
     first, *behind = params
+    # all channels of a network share a factor: they are no longer independent
     scale = rng.standard_normal(len(first["w"])).astype(np.float32)
     return ({"w": first["w"] * scale.reshape(-1, *[1] * (first["w"].ndim - 1))}, *behind)
 

@@ -44,8 +44,10 @@ def half_moments(mean: Values, deviation: float) -> list[Values]:
     [0.5, 0.3989, 0.5, 0.7979, 1.5]
     """
     ratio = mean / deviation
+    # E z₊⁰ = Φ(μ/s), E z₊ = μ Φ(μ/s) + s φ(μ/s)
     moments = [norm.cdf(ratio), mean * norm.cdf(ratio) + deviation * norm.pdf(ratio)]
     for k in range(2, ORDER + 1):
+        # integration by parts: E (z − μ) z₊^(k−1) = (k − 1) s² E z₊^(k−2)
         moments.append(mean * moments[-1] + (k - 1) * deviation**2 * moments[-2])
     return moments
 
@@ -58,6 +60,7 @@ def power_of_series(series: Values, exponent: int) -> Values:
         product = np.zeros_like(series)
         for i in range(ORDER + 1):
             for j in range(ORDER + 1):
+                # Cauchy product
                 product[i:, j:] += series[i, j] * result[: ORDER + 1 - i, : ORDER + 1 - j]
         result = product
     return result
@@ -72,12 +75,13 @@ def pooled(positions: int, rho: float) -> float:
     >>> round(pooled(1, 0.3), 6)
     3.0
     """
-    u, weight = np.polynomial.hermite_e.hermegauss(NODES)
-    half = half_moments(rho**0.5 * u, (1 - rho) ** 0.5)
+    u, weight = np.polynomial.hermite_e.hermegauss(NODES)  # nodes of the weight exp(−u²/2)
+    half = half_moments(rho**0.5 * u, (1 - rho) ** 0.5)  # z_p = √ρ u + √(1 − ρ) ξ_p
     series = np.empty((ORDER + 1, ORDER + 1, NODES))
     for i in range(ORDER + 1):
         for j in range(ORDER + 1):
             moment = np.ones(NODES) if i == j == 0 else half[i]  # a gate is 0 or 1, as its powers
+            # coefficients of E exp(sσ + tg) given u
             series[i, j] = moment / (math.factorial(i) * math.factorial(j))
     sums = power_of_series(series, positions) @ (weight / weight.sum())
 
@@ -93,6 +97,7 @@ def pooled(positions: int, rho: float) -> float:
         + 2 * rho * (1 - rho) * expected(0, 3)
         + (1 - rho) ** 2 * expected(0, 2)
     )
+    # E φ² with S = Σσ: E S⁴ + 2 E a² E S²(gates) + E a⁴ E (gates)², E a² = 1 and E a⁴ = 3
     return relative_variance(expected(2, 0) + gates, expected(4, 0) + 2 * with_gates + 3 * squares)
 
 
@@ -106,10 +111,10 @@ def pooled_by_draws(covariance: Values, channels: int) -> float:
     rng = np.random.default_rng(0)
     values, vectors = np.linalg.eigh(covariance)
     kept = values > 1e-9 * values[-1]
-    root = vectors[:, kept] * values[kept] ** 0.5
+    root = vectors[:, kept] * values[kept] ** 0.5  # K = RRᵀ, (P, rank)
     z = rng.standard_normal((channels, root.shape[1])) @ root.T
     read = np.maximum(z, 0).sum(1) ** 2
-    filters = (((z > 0) @ root) ** 2).sum(1)
+    filters = (((z > 0) @ root) ** 2).sum(1)  # Σ_pq g_p g_q K_pq = ‖Σ_p g_p R_p‖²
     last = rng.standard_normal(channels) ** 2
     phi = read + last * filters
     return relative_variance(phi.mean(), (phi**2).mean())

@@ -45,6 +45,7 @@ def draw_images(key: kit.Key, classes: tuple[int, int], count: int) -> tuple[Val
     """Return centred images of two digits, of unit length, turned into the space that they span."""
     data = signs(digits(classes, count, key))
     pixels = np.asarray(data.x, float)
+    # Xᵀ = QR: rows of Rᵀ have the inner products of the images, in n coordinates
     turned = np.linalg.qr((pixels - pixels.mean(0)).T)[1].T
     return turned / np.linalg.norm(turned, axis=1, keepdims=True), np.asarray(data.y, float)
 
@@ -65,6 +66,7 @@ def train(
         key, lane = of_lane
 
         def output(params: dict[str, jax.Array]) -> jax.Array:
+            # (copies, examples, width)
             active = jnp.maximum(jnp.einsum("cnd,id->cin", params["w"], x), 0)
             active = jnp.where(lane.power == 2, active**2, active)
             plus, minus = jnp.einsum("cin,cn->ci", active, params["v"]) / jnp.sqrt(width)
@@ -78,6 +80,7 @@ def train(
 
         def step(params: dict[str, jax.Array], _: None) -> tuple[dict[str, jax.Array], None]:
             slope = jax.grad(risk)(params)
+            # decay is the gradient of (λ/2) ‖θ − s θ₀‖², with s the share of the start
             moved = lambda p, g, p0: p - lane.rate * (g + lane.decay * (p - lane.towards * p0))
             return jax.tree.map(moved, params, slope, start), None
 

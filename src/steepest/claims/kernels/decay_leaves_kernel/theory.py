@@ -49,5 +49,6 @@ def _arc_cosine(cosine: Values, order: int) -> Values:
     angle = np.arccos(cosine)
     opening = np.pi - angle
     sine = np.sin(angle)
+    # J₀, J₁ and J₂ of the arc-cosine kernels (Cho and Saul 2009)
     forms = (opening, sine + opening * cosine, 3 * sine * cosine + opening * (1 + 2 * cosine**2))
     return forms[order] / (2 * np.pi)

@@ -33,7 +33,9 @@ def sampled(likelihood: Values, plan: Plan, rng: np.random.Generator) -> Values:
     taken = []
     for sweep in range(BURN + GAP * plan.samples):
         for point in rng.permutation(n):
+            # on the diagonal: det L of the flipped subset over det L of the present one
             odds = pivoted[:, point, point]
+            # chance odds/(1 + odds)
             changes = np.flatnonzero(rng.random(len(odds)) * (1 + odds) < odds)
             pivoted[changes] = pivot(pivoted[changes], point)
             subsets[changes, point] ^= True
@@ -47,6 +49,7 @@ def pivot(matrices: Values, point: int) -> Values:
     diagonal = matrices[:, point, point, None].copy()
     row = matrices[:, point] / diagonal
     column = matrices[:, :, point].copy()
+    # Schur complement A_jk − A_ji A_ik/A_ii
     turned = matrices - column[:, :, None] * row[:, None]
     turned[:, point] = -row
     turned[:, :, point] = column / diagonal
@@ -61,7 +64,7 @@ def interpolated(kernel: Values, targets: Values, subsets: Values) -> Values:
     # the identity in place of points that are left out
     systems = np.where(inside, kernel, np.eye(len(kernel)))
     weights = np.linalg.solve(systems, (subsets * targets)[..., None])[..., 0]
-    return (weights * subsets) @ kernel
+    return (weights * subsets) @ kernel  # f = Σ_{j∈S} α_j K(·, x_j)
 
 
 class Moments(NamedTuple):
@@ -102,7 +105,7 @@ def over_all_subsets(kernel: Values, targets: Values, ridge: float, power: float
     n = len(kernel)
     subsets = np.array(list(itertools.product((False, True), repeat=n)))
     inside = subsets[:, :, None] & subsets[:, None]
-    weights = np.linalg.det(np.where(inside, kernel / ridge, np.eye(n))) ** power
+    weights = np.linalg.det(np.where(inside, kernel / ridge, np.eye(n))) ** power  # det K_S/λ^|S|
     weights /= weights.sum()
     return Sums(
         np.einsum("s,sij->ij", weights, inside), weights @ interpolated(kernel, targets, subsets)

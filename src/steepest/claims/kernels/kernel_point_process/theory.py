@@ -18,6 +18,6 @@ def smoother(kernel: Values, ridge: float) -> Values:
 def pair_chances(marginal: Values) -> Values:
     """Return M_ii M_jj − M_ij² for each pair, and M_ii on the diagonal."""
     alone = marginal.diagonal()
-    chances = np.outer(alone, alone) - marginal**2
+    chances = np.outer(alone, alone) - marginal**2  # determinant of the block of i and j
     np.fill_diagonal(chances, alone)
     return chances

@@ -38,6 +38,7 @@ def least_weights(
     for place, n in enumerate(neurons):
         active = features[:, :n] / np.sqrt(n)
         gram = active.swapaxes(1, 2) @ active
+        # least norm: u = A (AᵀA)⁻¹y, with the features A of shape (n, m), over √n
         least = active @ np.linalg.solve(gram, np.broadcast_to(y[:, None], (networks, len(y), 1)))
         squares[:, place] = (least**2).sum((1, 2))
     return squares

@@ -19,6 +19,7 @@ def gaussian_norm(m: int, off: float, on: float) -> float:
     upper = off * np.triu(normals, 1)
     diagonal = on * np.einsum("sii,ij->sij", normals, np.eye(m))
     values = np.linalg.eigvalsh(upper + upper.swapaxes(1, 2) + diagonal)
+    # operator norm: the larger of the two extreme eigenvalues in size
     return float(np.abs(values[:, [0, -1]]).max(1).mean())
 
 

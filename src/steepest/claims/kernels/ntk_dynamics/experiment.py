@@ -47,6 +47,7 @@ def draw_images(key: kit.Key, train: int, test: int) -> tuple[np.ndarray, np.nda
     pixels = np.asarray(data.x, float)
     x = pixels - pixels[:train].mean(0)
     if count < data.d:  # networks divide by √d of the turned inputs
+        # Xᵀ = QR: rows of Rᵀ have the same inner products; the factor makes them x·x'/d over count
         x = np.linalg.qr(x.T)[1].T * np.sqrt(count / data.d)
     return x, np.asarray(data.y[:train], float)
 
@@ -64,6 +65,7 @@ def follow(
 
     def step(params: Params, _: None) -> tuple[Params, Array]:
         outputs, pull_back = jax.vjp(lambda params: net.apply(params, x), params)
+        # the gradient is Jᵀr/m, r = f − y, zero at test points
         residual = jnp.zeros_like(outputs).at[:m].set((outputs[:m] - targets) / m)
         (slope,) = pull_back(residual)
         return jax.tree.map(lambda p, g: p - rate * g, params, slope), outputs
@@ -99,6 +101,7 @@ def repeat(
     path = [start]
     for _ in range(steps):
         residual = path[-1][..., :m] - y
+        # (networks, rates, m) × (networks, m, points)
         path.append(path[-1] - scale * (residual @ kernels.swapaxes(1, 2)))
     return np.stack(path, 2)
 
@@ -130,9 +133,11 @@ def train_pairs(
 
         paths = jax.lax.map(run, (signs, targets))
         residual = jnp.linalg.norm(paths[2, -1, :m] - targets[2])
+        # the direction has length one, so that this is log(|r_T|/|r_0|)/T
         return paths[:2, jnp.array([steps // 10, steps]), m:], jnp.log(residual) / steps
 
     train_all = kit.compiled(lambda key: jax.lax.map(pair, kit.keys(key, pairs)))
     ends, decay = (np.asarray(values, float) for values in train_all(key))
+    # the mean over the two signs, (times, pairs, test points)
     early, late = ends.mean(1).swapaxes(0, 1)
     return Ensemble(early, late, decay)

@@ -37,6 +37,7 @@ def limit_kernels(sigma: str, x: np.ndarray) -> Limit:
 def recursion(kernel: np.ndarray, y: np.ndarray, rate: float, steps: Sequence[int]) -> Recursion:
     """Follow z ← z − (η/m) Θ (z − y) at all points, for the start and for the targets apart."""
     m = len(y)
+    # z ← (I − (η/m) Θ P) z + (η/m) Θ y, with P onto training points
     step_matrix = np.eye(len(kernel))
     step_matrix[:, :m] -= rate / m * kernel[:, :m]
     push = rate / m * kernel[:, :m] @ y
@@ -56,7 +57,9 @@ def flow(kernel: np.ndarray, y: np.ndarray, rate: float, steps: Sequence[int]) -
     values, vectors = np.linalg.eigh(kernel[:m, :m] / m)
     at = []
     for step in steps:
+        # m Θ⁻¹(1 − e^(−ηtΘ/m)); expm1, as 1 − e^(−x) cancels at the small eigenvalues
         learned = vectors * (-np.expm1(-rate * step * values) / values) @ vectors.T
+        # f_t(x) = f_0(x) + Θ(x, X) Θ⁻¹(1 − e^(−ηtΘ/m)) (y − f_0(X))
         from_targets = kernel[:, :m] @ learned / m
         carried = np.eye(len(kernel))
         carried[:, :m] -= from_targets
@@ -91,6 +94,7 @@ def kernel_times(neurons: Neurons, x: np.ndarray, residual: np.ndarray) -> np.nd
     The kernel of a network is the mean of κ(x, x') = 1 + σσ' + a² σ̇σ̇' (1 + x·x'/d), where biases are the ones.
     """
     m = residual.shape[1]
+    # κr, term by term: Σ_j r_j, then σ Σ_j σ_j r_j, then a² σ̇ Σ_j σ̇_j r_j (1 + x·x_j/d)
     inputs = 1 + x[:m] @ x.T / x.shape[1]
     bias = residual.sum(1, keepdims=True)
     read = neurons.value * (neurons.value[:, :m] * residual).sum(1, keepdims=True)
@@ -117,7 +121,7 @@ def departures(
     at = {}
     for step in range(1, max(steps) + 1):
         residual = z[:, :m] - y
-        along_limit = residual @ kernel.T
+        along_limit = residual @ kernel.T  # Θ(z_t − y), (neurons, points)
         pushed = departure[:, :m] @ kernel.T + kernel_times(neurons, x, residual) - along_limit
         departure = departure - rate / m * pushed
         z = z - rate / m * along_limit

@@ -47,7 +47,7 @@ def draw_problems(
     features = [np.asarray(phi) / np.sqrt(phi.shape[1]) for phi in drawn]
     infinite = mlp((data.d, counts[1], 1), "relu", parameterized="ntk", c_w=2.0)
     values, vectors = np.linalg.eigh(gram(infinite.limit(), x).ntk)
-    features.append(vectors * np.sqrt(np.maximum(values, 0)))
+    features.append(vectors * np.sqrt(np.maximum(values, 0)))  # Θ = VΛVᵀ, features VΛ^½
     y = np.asarray(data.y)[:train]
     return [
         Problem(phi[:train], phi, y, ridge * float((phi[:train] ** 2).sum(1).mean()))
@@ -79,6 +79,7 @@ def decayed(problem: Problem, steps: int) -> NDArray:
     """Return the weights after descent from zero on the sum of squares with weight decay λ."""
     phi, _, y, ridge = problem
     top = float(np.linalg.norm(phi, 2) ** 2)
+    # 2/(sum of the extreme eigenvalues) of ΦᵀΦ + λ: they are top + λ, and λ or more
     optimizer = optax.chain(optax.add_decayed_weights(ridge), optax.sgd(2 / (top + 2 * ridge)))
     risk = lambda theta: 0.5 * jnp.sum((phi @ theta - y) ** 2)
     run = kit.compiled(lambda start: descend(risk, start, optimizer, steps, record=steps))
@@ -93,10 +94,11 @@ def eliminate(problem: Problem) -> NDArray:
     joint[:m, :m] += problem.ridge * np.eye(m)
     mean = np.concatenate([problem.y, np.zeros(len(problem.every))])
     for k in range(m):
+        # a step of Gaussian elimination: the rest is the covariance given the labels so far
         gain = joint[k + 1 :, k] / joint[k, k]
         joint[k + 1 :, k + 1 :] -= np.outer(gain, joint[k, k + 1 :])
         mean[k + 1 :] -= gain * mean[k]
-    return -mean[m:]
+    return -mean[m:]  # elimination leaves 0 − Σ_fy Σ_yy⁻¹ y
 
 
 def sparse_weights(problem: Problem) -> NDArray:
@@ -104,7 +106,7 @@ def sparse_weights(problem: Problem) -> NDArray:
 
     The penalty is a tenth of the least one that leaves no weight, ``max |Φᵀy|``.
     """
-    most = np.abs(problem.inside.T @ problem.y).max() / len(problem.y)
+    most = np.abs(problem.inside.T @ problem.y).max() / len(problem.y)  # Lasso has the loss over 2m
     lasso = Lasso(most / 10, fit_intercept=False, max_iter=100_000)
     return lasso.fit(problem.inside, problem.y).coef_
 
@@ -136,6 +138,7 @@ def logistic_weights(problem: Problem, start: NDArray) -> NDArray:
 
     def step(theta: NDArray) -> NDArray:
         share = expit(-y * (phi @ theta))
+        # Hessian ΦᵀDΦ + λ with D = s(1 − s), s = s(−yf); the right side is minus the gradient
         curvature = (phi * (share * (1 - share))[:, None]).T @ phi + ridge * np.eye(len(theta))
         return np.linalg.solve(curvature, phi.T @ (y * share) - ridge * theta)
 
@@ -151,5 +154,5 @@ def logistic_weights(problem: Problem, start: NDArray) -> NDArray:
 
 def share_outside(problem: Problem, theta: NDArray) -> float:
     """Return ``‖Π⊥θ‖/‖θ‖``, Π⊥ the projection away from the span of the features of the training points."""
-    basis = np.linalg.qr(problem.inside.T)[0]
+    basis = np.linalg.qr(problem.inside.T)[0]  # of the row space of Φ
     return float(np.linalg.norm(theta - basis @ (basis.T @ theta)) / np.linalg.norm(theta))

@@ -15,6 +15,7 @@ def ridge_function(kernel: NDArray, y: NDArray, ridge: float) -> NDArray:
         ridge: λ.
     """
     values, vectors = np.linalg.eigh(kernel[: len(y)])
+    # Σ_k K(x, X) v_k (v_k·y)/(λ_k + λ)
     return kernel @ vectors @ (vectors.T @ y / (values + ridge))
 
 
@@ -34,10 +35,11 @@ def logistic_function(kernel: NDArray, y: NDArray, ridge: float) -> NDArray:
     inside = kernel[: len(y)]
     risk = lambda a: np.logaddexp(0, -y * (inside @ a)).sum() + ridge / 2 * a @ inside @ a
     residual = lambda a: ridge * a - y * expit(-y * (inside @ a))
-    slope = lambda a: inside @ residual(a)
+    slope = lambda a: inside @ residual(a)  # the gradient in α is K(λα − y s)
 
     def jacobian(a: NDArray) -> NDArray:
         share = expit(-y * (inside @ a))
+        # as y² = 1; s' = s(1 − s)
         return ridge * np.eye(len(y)) + (share * (1 - share))[:, None] * inside
 
     curvature = lambda a: inside @ jacobian(a)

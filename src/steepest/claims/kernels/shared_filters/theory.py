@@ -43,6 +43,7 @@ def kernel(layers: int, size: float, cosine: float) -> float:
     tangent = read
     for _ in range(layers):
         outputs, gates = means_of_relu(size, read / size)
+        # Θ' = E σσ' + Θ E gg': what the next layer adds, and what passes its gates
         tangent = outputs + tangent * gates
         read = outputs
         size = size / 2  # of a signal whose weights have variance one over their number

@@ -31,7 +31,7 @@ def weights(
     query = z @ matrices().swapaxes(1, 2)
     key = query if tied else z @ matrices().swapaxes(1, 2)
     logits = scale * query @ key.swapaxes(1, 2)
-    powers = np.exp(logits - logits.max(-1, keepdims=True))
+    powers = np.exp(logits - logits.max(-1, keepdims=True))  # no overflow
     return powers / powers.sum(-1, keepdims=True)
 
 
@@ -45,4 +45,4 @@ def distance(weights: NDArray, values: NDArray) -> float:
         values: covariance of a channel of the values at two positions, ``(P, P)``.
     """
     away = weights - 1 / weights.shape[-1]
-    return float(((away @ values) * away).sum(-1).mean())
+    return float(((away @ values) * away).sum(-1).mean())  # diagonal of (A − 1/P) V (A − 1/P)ᵀ
