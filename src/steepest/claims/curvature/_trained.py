@@ -101,6 +101,7 @@ class Training:
 
     def __call__(self, all_lanes: Lanes, records: np.ndarray) -> tuple[Array, Array, Array]:
         """Weights ``(lanes, records, p)``, risks and errors ``(lanes, records)`` at some steps."""
+        # decay is added before momentum: descent on the risk plus (decay/2)‖w‖²
         rule = optax.chain(
             optax.add_decayed_weights(self.decay), optax.sgd(self.rate, momentum=0.9)
         )

@@ -185,6 +185,7 @@ class CovariancesOnSubject(OnSubject, ClassCovariances):
 
         def largest(x: NDArray) -> NDArray:
             """Return the largest eigenvalues of ``xᵀx``, with zeros where it has no more."""
+            # eigenvalues of xᵀx are squared singular values of x
             values = np.linalg.svd(x, compute_uv=False)[:count] ** 2
             return np.pad(values, (0, count - len(values)))
 
@@ -229,6 +230,7 @@ def next_reads(read: Mapping[str, NDArray]) -> dict[str, NDArray]:
 
 def extended_errors(now: Subject, p: NDArray) -> list[NDArray]:
     """Return ``δ_{i,c'}`` in what each hidden layer writes, ``(n, C, …)``: what example i sends back if labelled c'."""
+    # the cross-entropy of label c' has the slope p − e_c' in the outputs, pulled back to each layer
     of_labels = [
         list(now.layer_vjp(p - np.eye(p.shape[1])[label]).values())[:-1]
         for label in range(p.shape[1])

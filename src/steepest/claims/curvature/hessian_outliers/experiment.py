@@ -151,11 +151,13 @@ def _measure(
             missed=None,
         )
         values = top.values
+        # v·G_class v = ‖rows v‖², for classes and for random groups, (2, 2C + 1)
         class_share = ((factors @ top.vectors.T) ** 2).sum(1) / values
         spaces.append(top.vectors[:c])
         largest.append(values[0])
         # before a third, the mean over several steps
         late = gradients[2:-1] if place == -2 else gradients[place][None]
+        # ‖projection‖²/‖g‖², both summed over the steps
         share.append(((late @ spaces[-1].T) ** 2).sum() / (late**2).sum())
         residual = max(residual, float(top.residuals.max() / top.values[0]))
     overlap = [subspace_overlap(spaces[i], spaces[i + 1]) for i in range(2)]
@@ -174,6 +176,7 @@ def _lower_end(
     product: Callable, curvature: Callable, w: np.ndarray, lane: Lanes, rng: np.random.Generator
 ) -> tuple[float, float]:
     """Return the lowest eigenvalue, and the curvature of the Gauss–Newton matrix along its eigenvector."""
+    # the largest of −H is the lowest of H
     lowest = top_eigenpairs(
         row_by_row(lambda v: -product(w, lane, v)),
         rng.standard_normal(len(w)),
@@ -188,6 +191,7 @@ def _curvature(training: Training, w: jax.Array, lane: Lanes, v: jax.Array) -> j
     """Return v · G v: the mean over images of the variance, under p, by which outputs move along v."""
     outputs, moved = jax.jvp(lambda w: training.outputs(w, lane), (w,), (v,))
     p = softmax(outputs)
+    # ṡᵀ(diag p − ppᵀ)ṡ, with ṡ the change of the outputs along v
     return ((p * moved**2).sum(1) - (p * moved).sum(1) ** 2).mean()
 
 
@@ -203,7 +207,7 @@ def _pullback(
 def _product(training: Training, w: jax.Array, lane: Lanes, v: jax.Array) -> jax.Array:
     """Return the Hessian of the mean cross-entropy, without the decay, times a vector."""
     risk = lambda w: cross_entropy(training.outputs(w, lane), lane.y).mean()
-    return jax.jvp(jax.grad(risk), (w,), (v,))[1]
+    return jax.jvp(jax.grad(risk), (w,), (v,))[1]  # forward over reverse
 
 
 def class_rows(
@@ -222,6 +226,7 @@ def class_rows(
     members = jax.nn.one_hot(groups, p.shape[1]).T  # (10, n)
     weight = members @ (1 - of_label) / len(p)  # w_c, (10, 1)
     sums = jax.vmap(lambda member: back(member[:, None] * cotangent)[0])(members)
+    # sums are w_c g_c: over √w_c they are √w_c g_c, and G_class = Σ_c w_c g_c g_cᵀ
     return sums / jnp.sqrt(jnp.where(weight > 0, weight, 1.0))
 
 

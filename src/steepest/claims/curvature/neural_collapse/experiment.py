@@ -186,11 +186,12 @@ def random_means(key: kit.Key, shape: Sequence[int]) -> tuple[np.ndarray, np.nda
     """
     seeds, classes, width = shape
     means = kit.numpy_generator(key).standard_normal((seeds, DRAWS, classes, width))
+    # the centred means of C independent ones have cosines around −1/(C − 1) already
     means -= means.mean(2, keepdims=True)
     lengths = np.linalg.norm(means, axis=-1)
     unit = means / lengths[..., None]
     cosines = np.asarray(upper_pairs(unit @ unit.swapaxes(-1, -2)))
-    spread = lengths.std(-1) / lengths.mean(-1)
+    spread = lengths.std(-1) / lengths.mean(-1)  # coefficient of variation
     return cosines.reshape(seeds, -1), spread.mean(1)
 
 

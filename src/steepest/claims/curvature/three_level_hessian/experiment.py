@@ -83,6 +83,7 @@ def spectra(
 
     def top(lane: Lanes, levels: Levels, parts: tuple[str, ...], count: int) -> Any:
         """Eigenpairs of G less some of its parts."""
+        # coefficients of Parts, whose first is G: one for it, minus one for each part taken away
         sign = np.eye(len(Parts._fields))[0] - np.isin(Parts._fields, parts)
         pairs = top_eigenpairs(
             row_by_row(lambda v: product(w, lane, levels, v, sign)),
@@ -122,6 +123,7 @@ def spectra(
 def measure(training: Training, w: jax.Array, lane: Lanes, key: kit.Key) -> Measured:
     """Return factors, traces and the deviation of the parts from G, of one network."""
     levels = _levels(training, w, lane)
+    # entries ±1: E v·Av = tr A (Hutchinson)
     vectors = jax.random.rademacher(key, (PROBES, w.size), w.dtype)
     return Measured(levels, vectors[0], *_forms(training, w, lane, levels, vectors))
 
@@ -136,6 +138,7 @@ def products(
     training: Training, w: jax.Array, lane: Lanes, rows: Levels, v: jax.Array, sign: jax.Array
 ) -> jax.Array:
     """A sum of the parts, in the order of ``Parts``, times a vector."""
+    # J along v, and from the same linearization Jᵀ
     outputs, ahead = jax.linearize(lambda w: training.outputs(w, lane), w)
     back = jax.linear_transpose(ahead, w)
     parts = level_products(rows, ahead, lambda u: back(u)[0], outputs, lane.y)
@@ -156,4 +159,5 @@ def _forms(
         return jnp.abs(off).max() / whole, jnp.stack([forms[name] for name in LEVELS])
 
     deviation, forms = jax.lax.map(along, vectors)
+    # means over random signs estimate the traces
     return deviation, forms.mean(0)

@@ -162,7 +162,7 @@ class ThreeLevelOnSubject(OnSubject, ThreeLevelHessian):
         def top(maps: Parts, parts: tuple[str, ...], count: int) -> Any:
             """Eigenpairs of G less some of its parts."""
             less = lambda moved: maps.all(moved) - sum(getattr(maps, part)(moved) for part in parts)
-            product = lambda v: now.vjp(less(jvp(v)))
+            product = lambda v: now.vjp(less(jvp(v)))  # Jᵀ A J v
             pairs = top_eigenpairs(row_by_row(product), start, count, tolerance=TOLERANCE)
             solved.append(pairs)
             return pairs

@@ -97,6 +97,7 @@ def measure_ranks(networks: SmallNetworks) -> dict[str, kit.Values]:
                     wide = len(first) < first.shape[1]  # both products have the same rank
                     square = first @ first.T if wide else first.T @ first
                     measured[f"{prefix}gauss_rank"][i, image, label] = count(square)
+                # the last n is more than the weights: here square is G of all inputs
                 matrix = square + coupling(network, classes, wrong)
                 measured[f"{prefix}hessian_rank"][i, label] = count(matrix)
     counted, uncounted = np.array(gaps).T
@@ -120,14 +121,16 @@ def factor(network: SmallNetworks, classes: int, *, squared: bool) -> tuple[kit.
     last = last[:classes]
     hidden = np.maximum(x @ first.T, 0)
     outputs = hidden @ last.T
+    # ∂f_c/∂W_jd = V_cj g_j x_d
     into = np.einsum("cj,nj,nd->ncjd", last, (hidden > 0).astype(float), x)
-    out_of = np.einsum("ce,nj->ncej", np.eye(classes), hidden)
+    out_of = np.einsum("ce,nj->ncej", np.eye(classes), hidden)  # ∂f_c/∂V_ej = δ_ce relu(z_j)
     flat = (len(x), classes, -1)
     jacobian = np.concatenate([into.reshape(flat), out_of.reshape(flat)], 2)
     hot = np.eye(classes)[labels]
     if squared:
         return jacobian, outputs - hot
     chance = softmax(outputs, axis=1)
+    # AᵀA = diag p − ppᵀ for A = (diag √p)(I − 1pᵀ), as the p sum to one
     root = np.sqrt(chance)[:, :, None] * (np.eye(classes) - chance[:, None, :])
     return root @ jacobian, chance - hot
 
@@ -141,8 +144,9 @@ def coupling(network: SmallNetworks, classes: int, wrong: kit.Values) -> kit.Val
         wrong: r, the derivatives of the losses by the outputs, shape ``(n, C)``.
     """
     active = (network.x @ network.first.T > 0).astype(float)
+    # ReLU'' is zero: of ∇²f_c only ∂²f_c/∂W_jd ∂V_cj = g_j x_d is left
     by_neuron = np.einsum("nj,nd,nc->jdc", active, network.x, wrong)
-    block = np.einsum("jdc,jk->jdck", by_neuron, np.eye(NEURONS))
+    block = np.einsum("jdc,jk->jdck", by_neuron, np.eye(NEURONS))  # W_jd with V_ck
     block = block.reshape(NEURONS * INPUTS, classes * NEURONS)
     corner = [np.zeros((size, size)) for size in block.shape]
     return np.block([[corner[0], block], [block.T, corner[1]]])

@@ -98,6 +98,7 @@ def draw(
     for sign in (-1, 1):
         normal = qmc.MultivariateNormalQMC(np.zeros(len(direction)), rng=rng)
         noise = normal.random(examples // 2)
+        # stretched along e alone
         noise += (world.stretch - 1) * np.outer(noise @ direction, direction)
         clusters.append(sign * world.centre * np.sqrt(2) * direction + spread * noise)
     return np.concatenate(clusters)
@@ -117,10 +118,12 @@ def class_direction(dimension: int) -> np.ndarray:
 def along_and_across(hessian: np.ndarray, dimension: int) -> tuple[np.ndarray, np.ndarray]:
     """Return second derivatives along the class direction and, on average, across it, outputs moving apart."""
     blocks = hessian.reshape(*hessian.shape[:-2], 2, dimension, 2, dimension)
+    # the unit direction (−1, 1)/√2 of both outputs
     apart = np.array([-1, 1]) / np.sqrt(2)
     moving_apart = np.einsum("a,...aibj,b->...ij", apart, blocks, apart)
     direction = class_direction(dimension)
     along = np.einsum("i,...ij,j->...", direction, moving_apart, direction)
+    # the trace is that along e and d − 1 across it
     return along, (np.trace(moving_apart, axis1=-2, axis2=-1) - along) / (dimension - 1)
 
 
@@ -143,6 +146,7 @@ def crossings(weights: np.ndarray, ratio: np.ndarray) -> np.ndarray:
     crossed = np.empty(weights.shape[:-1])
     for at in np.ndindex(crossed.shape):
         order = np.argsort(ratio[at])
+        # log ratio is zero where the ratio is one
         weight_at = PchipInterpolator(
             np.log(ratio[at])[order], weights[at][order], extrapolate=False
         )

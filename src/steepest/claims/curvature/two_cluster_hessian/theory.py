@@ -11,7 +11,7 @@ from steepest.nn.types import Values
 
 CENTRE = np.sqrt(2)
 """Length of (1, 1): a cluster's centre is so far from zero."""
-NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(180)
+NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(180)  # of the weight exp(−v²/2)
 MASSES = _WEIGHTS / _WEIGHTS.sum()
 
 
@@ -22,7 +22,8 @@ def curvatures(a: float, spread: float) -> tuple[float, float]:
     normal around √2. Both outputs move along the direction, one up and one down, which doubles it.
     """
     u = CENTRE + spread * NODES
-    undecided = MASSES / np.cosh(a * u) ** 2 / 4
+    undecided = MASSES / np.cosh(a * u) ** 2 / 4  # σ'(2au) = 1/(4 cosh²(au))
+    # E σ' u² along e; across it the coordinates are independent of u, of variance s²
     return 2 * float(undecided @ u**2), 2 * spread**2 * float(undecided.sum())
 
 
@@ -45,6 +46,7 @@ def ratio_at_optimum(spread: float) -> float:
 def crossing(spread: float) -> float:
     """Return the a at which both curvatures are equal."""
     optimum = CENTRE / spread**2
+    # the ratio falls from (2 + s²)/s² at a = 0 to below one, as 1/cosh weighs large v less
     root: Any = brentq(lambda a: ratio(a, spread) - 1, 1e-9, optimum, xtol=1e-14)
     return root
 
@@ -52,7 +54,7 @@ def crossing(spread: float) -> float:
 def weights_of_flow(times: Sequence[float], spread: float) -> Values:
     """Return a along the gradient flow from zero, a' = E σ(−2au) u, ``(times,)``."""
     u = CENTRE + spread * NODES
-    slope = lambda t, a: MASSES @ (u / (1 + np.exp(2 * a * u)))
+    slope = lambda t, a: MASSES @ (u / (1 + np.exp(2 * a * u)))  # σ(−2au) = 1/(1 + e^(2au))
     ends = (0.0, float(times[-1]))
     solution = solve_ivp(slope, ends, [0.0], "LSODA", t_eval=times, rtol=1e-9, atol=1e-11)
     return solution.y[0]
