@@ -47,6 +47,7 @@ def wilson(hits: np.ndarray) -> Interval:
     """
     z = 1.96
     count = hits.size
+    # the ends solve (p̂ − p)² = z² p(1 − p)/n
     centre = (hits.sum() + z**2 / 2) / (count + z**2)
     half = z / (count + z**2) * np.sqrt(hits.sum() * (1 - hits.mean()) + z**2 / 4)
     return Interval(float(max(centre - half, 0.0)), float(min(centre + half, 1.0)), BAND)

@@ -63,6 +63,7 @@ def gradients(problems: Problems) -> tuple[Values, Values]:
     before = x @ np.swapaxes(inner, 1, 2)
     after = np.maximum(before, 0)
     residual = ((after @ outer[..., None])[..., 0] - y) / x.shape[1]
+    # derivative with respect to w_j·x_i: r_i 1[w_j·x_i > 0] a_j, (runs, examples, neurons)
     back = residual[..., None] * (before > 0) * outer[:, None]
     of_outer = (residual[:, None] @ after)[:, 0] + DECAY * outer
     return np.swapaxes(back, 1, 2) @ x + DECAY * inner, of_outer
@@ -117,14 +118,17 @@ def _smallest(x: Values, y: Values, inner: Values, outer: Values, radius: float)
     after = np.maximum(before, 0)
     residual = (after @ outer - y) / len(x)
     back = residual[:, None] * outer  # what one slope adds to the gradient of w, over x
+    # the kink is the plane w·x = 0 in the space of w, at a distance of |w·x|/‖x‖
     free = (abs(before) <= radius * np.linalg.norm(x, axis=1)[:, None]) & (radius > 0)
     fixed = (back * (before > 0) * ~free).T @ x + DECAY * inner
     example, neuron = np.nonzero(free)
     pieces = np.zeros((*inner.shape, len(example)))
+    # one column for each free slope: what it adds to the gradient of its neuron's w
     pieces[neuron, :, np.arange(len(example))] = back[example, neuron][:, None] * x[example]
     smallest = fixed.ravel()
     if len(example):
         matrix = pieces.reshape(inner.size, -1)
+        # least ‖Ms + g‖ over s in [0, 1]
         smallest = matrix @ lsq_linear(matrix, -smallest, (0, 1)).x + smallest
     return float(
         np.hypot(np.linalg.norm(smallest), np.linalg.norm(residual @ after + DECAY * outer))

@@ -17,7 +17,7 @@ TRIES = 3  # of which the trap with the most room is kept
 def gaussian(rng: np.random.Generator, n: int) -> Values:
     """Draw a symmetric Gaussian matrix with no diagonal and norm about two."""
     a = rng.standard_normal((n, n))
-    a = (a + a.T) / np.sqrt(2 * n)
+    a = (a + a.T) / np.sqrt(2 * n)  # variance 1/n: a semicircle of radius two
     np.fill_diagonal(a, 0.0)
     return a
 
@@ -39,6 +39,7 @@ def ascend(a: Values, x: Values, sweeps: int) -> Values:
     rows = a[..., None, :, None, :]  # (..., 1, n, 1, n)
     for _ in range(sweeps):
         for i in range(a.shape[-1]):
+            # without a diagonal Σ_j A_ij x_j does not depend on x_i
             x[..., i, :] = unit_rows((rows[..., i, :, :] @ x)[..., 0, :])
     return x
 
@@ -61,6 +62,7 @@ def ends(a: Values, x: Values) -> Ends:
     multipliers = (pulls * x).sum(-1)
     certificate = multipliers[..., None] * np.eye(a.shape[-1]) - a[..., None, :, :]
     residual = np.abs(pulls - multipliers[..., None] * x).max((-2, -1))
+    # ⟨A, XXᵀ⟩ = Σ_i ⟨x_i, Σ_j A_ij x_j⟩ = Σ_i λ_i
     return Ends(multipliers.sum(-1), np.linalg.eigvalsh(certificate)[..., 0], residual)
 
 
@@ -122,6 +124,7 @@ def _room(x: Values, projection: Values) -> float:
     """Return the least ‖PU‖²/‖zᵀU‖² over directions U, zero where PU vanishes for one whose zᵀU does not."""
     n, r = x.shape
     sides = np.linalg.svd(x[:, None, :])[2][:, 1:]  # of each row, orthogonal to it
+    # ‖PU‖² = Σ_ij P_ij ⟨u_i, u_j⟩, as P² = P, with u_i in coordinates of its sides
     cost = np.einsum("ij,iak,jbk->iajb", projection, sides, sides).reshape(n * (r - 1), -1)
     gain = (n**-0.5 * sides).reshape(n * (r - 1), r)  # zᵀU of each direction
     size, vectors = np.linalg.eigh(cost)
@@ -129,4 +132,5 @@ def _room(x: Values, projection: Values) -> float:
     if np.linalg.norm(vectors[:, null].T @ gain) > LOOSE:
         return 0.0
     along = vectors[:, ~null].T @ gain
+    # the largest ‖Gᵀc‖²/cᵀCc is λ_max(GᵀC⁻¹G), on the directions that cost something
     return 1 / float(np.linalg.eigvalsh(along.T @ (along / size[~null][:, None]))[-1])

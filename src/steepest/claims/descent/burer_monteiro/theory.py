@@ -34,16 +34,18 @@ def max_cut_program(a: Float[np.ndarray, "n n"]) -> float:
     """
     n = len(a)
     primal = np.eye(n)
-    y = 1.1 * np.abs(a).sum(1)
+    y = 1.1 * np.abs(a).sum(1)  # diagonally dominant: Diag(y) − A ≻ 0
     slack = np.diag(y) - a
-    barrier = np.vdot(primal, slack) / (2 * n)
+    barrier = np.vdot(primal, slack) / (2 * n)  # half of the μ of the present gap nμ
     for _ in range(ITERATIONS):
         if y.sum() - np.vdot(a, primal) <= SOLVED * abs(y.sum()):
             break
         inverse = np.linalg.inv(slack)
+        # ZX = μI, linearized: dX = μZ⁻¹ − X − Z⁻¹ Diag(dy) X, with Z = Diag(y) − A;
+        # diag dX = 0 then says (Z⁻¹ ∘ X) dy = μ diag Z⁻¹ − 1
         dy = np.linalg.solve(inverse * primal, barrier * np.diag(inverse) - 1)
         move = -inverse @ np.diag(dy) @ primal + barrier * inverse - primal
-        move = (move + move.T) / 2
+        move = (move + move.T) / 2  # primal steps are symmetric
         along = _length(primal, move)
         along_dual = _length(slack, np.diag(dy))
         primal = primal + along * move
@@ -58,6 +60,7 @@ def max_cut_program(a: Float[np.ndarray, "n n"]) -> float:
 def _length(matrix: Float[np.ndarray, "n n"], move: Float[np.ndarray, "n n"]) -> float:
     """Return how far a step may go, one at most, for the matrix to stay positive definite."""
     root = np.linalg.cholesky(matrix)
+    # with M = LLᵀ, M + tD ≻ 0 while 1 + t λ_min(L⁻¹DL⁻ᵀ) > 0
     scaled = np.linalg.solve(root, np.linalg.solve(root, move).T)
     least = float(np.linalg.eigvalsh((scaled + scaled.T) / 2)[0])
     return 1.0 if least >= -BACK else -BACK / least

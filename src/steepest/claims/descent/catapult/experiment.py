@@ -110,6 +110,7 @@ def relu_slopes(
     outer = np.float32((2 / v.shape[1]) ** 0.5)
     before = inner * x @ u.swapaxes(1, 2)
     active = np.maximum(before, 0)
+    # derivative with respect to Σ_j v_j relu(·): the residual over n, times √(2/m)
     error = (outer * (active @ v[..., None])[..., 0] - y) * outer / np.float32(x.shape[1])
     back = ((before > 0) * error[..., None]).swapaxes(1, 2) @ x
     return inner * back * v[..., None], (error[:, None] @ active)[:, 0]
@@ -123,6 +124,7 @@ def relu_tops(u: kit.Values, v: kit.Values, x: kit.Values) -> kit.Values:
     active = np.maximum(before, 0)
     gates = (before > 0) * v[:, None]
     gram = lambda rows: rows @ rows.swapaxes(1, 2)
+    # Θ = (2/m)[Σ_j σ_jσ_j' + (2/d) x·x' Σ_j v_j² g_jg_j'], the parts of v and of U
     kernel = outer * (gram(active) + inner * gram(x) * gram(gates))
     return np.linalg.eigvalsh(kernel / x.shape[1])[:, -1]
 

@@ -78,6 +78,7 @@ def follow_networks(
 
             def linearized(point: jax.Array) -> jax.Array:
                 """Return the risks of all references on the features at one point, ``(references,)``."""
+                # ⟨∇f(W_t), ·⟩: ReLU is of degree one in W, so that its expansion has no other term
                 tangent = jax.linearize(lambda w: network(w, smooth), point)[1]
                 return jax.vmap(lambda w: logistic(labels * tangent(w)).mean())(references)
 
@@ -141,7 +142,8 @@ def least_of_one_example(lr: float, length: float) -> float:
     start = MARGINS[:, None] / length
     reference = start + ASIDE
     risk = lambda w: np.logaddexp(0.0, -length * w)
-    after = start + lr * length / (1 + np.exp(length * start))
+    after = start + lr * length / (1 + np.exp(length * start))  # σ(−‖x‖w), minus the slope
+    # the a at which both sides are equal is this over ηR(W₀)
     gained = (start - reference) ** 2 - (after - reference) ** 2 + 2 * lr * risk(reference)
     return float((gained / (lr * risk(start))).min())
 
@@ -154,6 +156,7 @@ def regress(x: np.ndarray, y: np.ndarray, steps: int, slowdown: float) -> np.nda
         it, shape ``(T − 1,)``.
     """
     z = y[:, None] * x
+    # η = 1/β: the logistic loss has curvature ¼ at most, so that β ≤ λ_max(zᵀz/n)/4
     lr = 4 / np.linalg.eigvalsh(z.T @ z / len(z))[-1] / slowdown
     points = [np.zeros(x.shape[1])]
     for _ in range(steps):
@@ -161,7 +164,7 @@ def regress(x: np.ndarray, y: np.ndarray, steps: int, slowdown: float) -> np.nda
     path = np.array(points)
     risk = np.logaddexp(0, -path @ z.T).mean(1)
     squares = (path**2).sum(1)
-    distance = squares[:, None] + squares - 2 * path @ path.T
+    distance = squares[:, None] + squares - 2 * path @ path.T  # ‖W_s − W_t‖², (T + 1, T + 1)
     t = np.arange(1, steps + 1)[:, None]
     gained = distance[:1] - distance[1:]
     lower = risk[1:, None] - risk

@@ -161,6 +161,7 @@ def had_time(sharpness: np.ndarray, steps: int) -> kit.Hypothesis:
     now = late_mean(sharpness)
     rise = now - sharpness[..., -2 * fifth : -fifth].mean(-1)
     early = (sharpness.max(-1) < 1) & (rise > 0.01 * now)
+    # at the rise of the last fifth, so many fifths more of the run to the edge
     fifths = np.divide(1 - now, rise, out=np.zeros_like(now), where=early)
     needed = steps * (1 + 0.2 * fifths.max())
     return kit.assume(

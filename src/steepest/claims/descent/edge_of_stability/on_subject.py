@@ -88,6 +88,7 @@ class EdgeOnSubject(OnSubject, EdgeOfStability):
         if not sharpest > 0:
             return {}
         theirs = networks.built[0].lr if self.batch else None  # what the start bears, noise may not
+        # 2/η half-way, in logarithms, between the start and the peak of flow
         between = max((sharpest * facts.get("peak", 0.0)) ** 0.5, ROOM * sharpest)
         lr = self.lr or theirs or float(f"{2 / between:.3g}")
         steps = min(self.steps, facts.get("time", np.inf) / (lr * self.ratio))
@@ -186,6 +187,7 @@ class EdgeOnSubject(OnSubject, EdgeOfStability):
             return full | {"sharpness": seen.curvature, "residual": seen.residual}
         forms, squares, _ = batch_forms(now, self.batch, BATCHES, rng, now.gradient())
         ratio = float(forms.mean() / squares.mean())
+        # delta method: f̄/s̄ has the error of the mean of (f − ρs)/s̄
         errors = (forms - ratio * squares) / squares.mean()
         half = 2 * float(errors.std(ddof=1)) / len(forms) ** 0.5
         return full | {"sharpness": ratio, "residual": half / abs(ratio)}

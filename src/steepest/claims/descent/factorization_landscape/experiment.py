@@ -35,7 +35,7 @@ def critical_points(
     columns_eye = np.eye(columns)
 
     def gradient(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        residual = x @ np.swapaxes(x, 1, 2) - matrix
+        residual = x @ np.swapaxes(x, 1, 2) - matrix  # ∇f = (XXᵀ − M)X
         return residual, (residual @ x).reshape(len(x), -1)
 
     def curvature(x: np.ndarray, residual: np.ndarray) -> np.ndarray:
@@ -51,6 +51,7 @@ def critical_points(
     residual, slope = gradient(x)
     for _ in range(rounds):
         hessian = curvature(x, residual)
+        # ∇f has the Jacobian H: damped Gauss–Newton steps solve (H² + μI) δ = H∇f
         normal = hessian @ hessian + damping[:, None, None] * np.eye(n * columns)
         move = np.linalg.solve(normal, np.einsum("sij,sj->si", hessian, slope)[..., None])
         tried = x - move.reshape(x.shape)
@@ -104,6 +105,7 @@ def escape(
     lr = pace / (1 + gap)
     # The square of the matrix's distance needs no matrix: ∇f = ‖x‖² x − M x.
     move = lambda x: x - lr * ((x @ x) * x - levels * x)
+    # by the flow x_i' = (λ_i − ‖x‖²) x_i it falls at the rate λ_1 − λ_2, without ‖x‖²
     ratio = lambda x: jnp.log(jnp.abs(x[1] / x[0]))
     start = jnp.zeros(DIMENSION).at[1].set(1.0) + radius * direction
 

@@ -67,8 +67,9 @@ def descend_with(
     summed = np.zeros_like(start)
     for _ in range(round(time / lr)):
         error = Y - U @ _transposed(V)
-        up = error @ V
-        down = _transposed(error) @ U
+        up = error @ V  # −∂R/∂U
+        down = _transposed(error) @ U  # −∂R/∂V
+        # the terms of order η, UᵀEV + VᵀEᵀU, are the same in UᵀU and VᵀV and leave D
         summed += lr**2 * (_gram(up) - _gram(down))
         U = U + lr * up
         V = V + lr * down
@@ -102,6 +103,7 @@ def descend_adaptively(
             break
         levels_u = np.linalg.svd(U, compute_uv=False)
         levels_v = np.linalg.svd(V, compute_uv=False)
+        # ‖E‖_F = √(2R)
         steepest = levels_u[:, 0] ** 2 + levels_v[:, 0] ** 2 + 2 * np.sqrt(2 * risk)
         lr = 1 / (2 * steepest)[:, None, None]
         slowest = levels_u[:, -1] ** 2 + levels_v[:, -1] ** 2
@@ -128,6 +130,7 @@ def descend_scalars(
         1 − δ/δ_0, shape ``(imbalances, rates)``.
     """
     delta = np.asarray(imbalances)[:, None] + 0 * rates
+    # u² − v² = δ and uv = p: u² + v² = √(δ² + 4p²)
     u = np.sqrt((np.hypot(delta, 2 * product) + delta) / 2)
     v = product / u
     for _ in range(round(steps)):
@@ -140,7 +143,7 @@ def descend_scalars(
 
 def scalar_start(imbalance: jax.Array | float, product: jax.Array | float) -> tuple:
     """Return the positive u and v with u² − v² = δ and uv = p, δ ≥ 0."""
-    size = jnp.hypot(imbalance, 2 * product)
+    size = jnp.hypot(imbalance, 2 * product)  # u² + v²
     u = jnp.sqrt((size + imbalance) / 2)
     return u, product / u
 
@@ -163,6 +166,7 @@ class ScalarPoint(kit.Point):
     )
 
     def predict(self, setting):
+        # (y − uv)' = −(u² + v²)(y − uv), and u² + v² = √(δ² + 4y²) at the end
         return kit.Prediction(rate=np.hypot(self.imbalances, 2 * self.targets))
 
     def observe(self, setting, key):
@@ -173,6 +177,7 @@ class ScalarPoint(kit.Point):
             jnp.reshape(jnp.asarray(self.targets), (1, 1)),
             readings,
         )
+        # R is the square of the residual: log R falls twice as fast
         rate = (readings[1] - readings[0]) / 2 / (path.time[1] - path.time[0])
         return {"rate": rate, "arrived": path.ok}
 

@@ -55,13 +55,14 @@ def circle_roots(coefficients: kit.Values) -> tuple[kit.Values, kit.Values]:
     p = size - 1
     slope = np.zeros((forms, p + 1))
     for k in range(p + 1):
+        # (cos^(p−k) sin^k)'/cos^p = k tan^(k−1) − (p − k) tan^(k+1)
         if k < p:
             slope[:, k + 1] -= (p - k) * coefficients[:, k]
         if k > 0:
             slope[:, k - 1] += k * coefficients[:, k]
     companion = np.zeros((forms, p, p))
     companion[:, np.arange(1, p), np.arange(p - 1)] = 1
-    companion[:, 0] = -slope[:, p - 1 :: -1] / slope[:, p:]
+    companion[:, 0] = -slope[:, p - 1 :: -1] / slope[:, p:]  # monic, by its leading coefficient
     roots = np.linalg.eigvals(companion)
     real = roots.imag == 0
     return np.where(real, np.arctan(roots.real), np.nan), real
@@ -91,6 +92,7 @@ def tally_circle(coefficients: kit.Values) -> Tally:
             heights[:, index] += np.where(chosen, parity * value, 0).sum(1)
             squares[:, index] += np.where(chosen, value**2, 0).sum(1)
     whole = np.ones(len(coefficients))
+    # Morse's sum on the circle: as many minima as maxima
     return Tally(counts, heights, squares, 0 * whole, counts[:, 0] == counts[:, 1])
 
 
@@ -158,6 +160,7 @@ class KacRicePoint(kit.Point):
             same = (1 - overlaps < 1e-10) & arrived & arrived[:, None]
             # each pair ±x has the weight one, divided among the starts that came to it
             weight = jnp.where(arrived, 1 / jnp.maximum(same.sum(1), 1), 0.0)
+            # H(−x) = −H(x) for odd degrees: what rises at x falls at −x
             other = self.dimensions - 1 - ends.index if self.degree % 2 else ends.index
             minima = (ends.index == 0).astype(float) + (other == 0)
             return 2 * weight.sum(), (weight * minima).sum()

@@ -94,6 +94,7 @@ class LinearNetworkPointOfDiagram(kit.Point):
         depths = np.linspace(2.001, 6, 80)
         curves = []
         for time in (1e1, 1e3, 1e5, 1e7):
+            # the waiting time, solved for α
             scales = (1 + (depths - 2) * self.singular * time) ** (-1 / (depths - 2))
             ends = (depths, scales) if x == "depths" else (scales, depths)
             curves.append(kit.predicted_curve(*ends, f"time 10^{round(np.log10(time))}"))

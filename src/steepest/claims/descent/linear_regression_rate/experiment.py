@@ -43,7 +43,7 @@ def follow(
         push = momentum * (now - before)
         at = now + push if nesterov else now
         slope = (gram @ at[..., None])[..., 0]
-        state = (now + push - step * slope, now)
+        state = (now + push - step * slope, now)  # θ + β(θ − θ₋) − η∇R
     return lengths.T
 
 
@@ -113,6 +113,7 @@ class LinearRegressionPoint(kit.Point):
         ) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
             now, before = state
             after = now - self.step * values * now + self.momentum * (now - before)
+            # of both states, as complex roots turn and one state alone passes near zero
             size = jnp.log((after**2).sum(-1) + (now**2).sum(-1)) / 2
             return (after, now), size
 

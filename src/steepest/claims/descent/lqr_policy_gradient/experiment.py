@@ -109,12 +109,13 @@ def descent(
     def step(K: jax.Array, _: None) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
         terms = system.terms(K, SERIES)
         away = K - optimum.feedback
+        # C − C* = tr[(K − K*)ᵀM*(K − K*)Σ_K] exactly, where a difference of costs would cancel
         excess = jnp.vdot(away.T @ optimum.curvature @ away, terms.covariance)
-        excess = jnp.where(terms.settled < 1e-8, excess, jnp.inf)
+        excess = jnp.where(terms.settled < 1e-8, excess, jnp.inf)  # no sum: K is not stabilizing
         gradient = terms.residual @ terms.covariance
         newton = jnp.linalg.solve(terms.curvature, terms.residual)
         choices = jnp.stack([gradient, terms.residual, newton, gradient * mask])
-        return K - 2 * lr * choices[method], (excess, jnp.vdot(direction, away))
+        return K - 2 * lr * choices[method], (excess, jnp.vdot(direction, away))  # ∇C = 2EΣ
 
     end, (excess, along) = jax.lax.scan(step, start, None, steps + 1)
     return Path(excess, along, end)
@@ -138,6 +139,7 @@ def rollout_gradients(
         return jax.vmap(one)(directions, starts)
 
     above, below = jax.vmap(costs)(jnp.array([1.0, -1.0]))
+    # on a sphere E UUᵀ = (r²/D) I, so that E (D/r²)⟨∇C, U⟩U = ∇C
     scaled = K.size / radius**2 * directions
     return scaled * ((above - below) / 2)[:, None, None], scaled * above[:, None, None]
 
@@ -193,6 +195,7 @@ class LqrPoint(kit.Point):
     def predict(self, setting):
         _, optimum = setting
         size = lambda matrices: np.linalg.eigvalsh(np.asarray(matrices))[:, -1]
+        # C has the Hessian 2M* ⊗ Σ* at K*: steps are stable below 2/(2‖M*‖‖Σ*‖)
         limit = 1 / (size(optimum.covariance) * size(optimum.curvature))
         return kit.Prediction(share=float((self.lr < limit).mean()))
 

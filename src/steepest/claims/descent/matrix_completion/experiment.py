@@ -80,6 +80,7 @@ def completes(
 
     def move(state: tuple) -> tuple:
         x, step, _, _ = state
+        # −∇: Σ_j P_ij (u_iu_j − x_ix_j) x_j, without the matrix xxᵀ
         change = lr * (shown @ x - x * (mask @ (x * x)))
         x = x + change
         # ‖xxᵀ − uuᵀ‖², as ‖u‖ = 1

@@ -24,6 +24,7 @@ def entries_that_determine(place: NDArray) -> int:
     """
     n = len(place)
     rows, columns = np.divmod(np.arange(n * n), n)
+    # from one on, as a sparse array takes a weight of zero for no edge
     edges = csr_array((place.ravel() + 1.0, (rows, n + columns)), shape=(2 * n, 2 * n))
     return int(minimum_spanning_tree(edges).max())
 

@@ -47,14 +47,16 @@ def feature_margins(x: Float[np.ndarray, "n d"], y: Float[np.ndarray, " n"]) -> 
     weights = np.random.default_rng(0).standard_normal((NEURONS, x.shape[1]))
     sums = ((x @ weights.T > 0) * y[:, None]).T @ x / len(y)
     return Margins(
-        float(np.linalg.norm(sums, axis=1).mean()), float(np.sqrt(y @ kernel @ y) / len(y))
+        # γ_F² = ‖Σ_i y_i φ(x_i)/n‖² = yᵀKy/n²
+        float(np.linalg.norm(sums, axis=1).mean()),
+        float(np.sqrt(y @ kernel @ y) / len(y)),
     )
 
 
 def steps_to(epsilon: Float[Any, " epsilons"], margin: Float[Any, ""]) -> Float[np.ndarray, "..."]:
     """Return ``(e^z + z − 1)/γ²`` at ``e^{−z} = e^ε − 1``, when ``ż = γ² σ(−z)`` from zero has risk ε."""
-    z = -np.log(np.expm1(epsilon))
-    return (np.exp(z) + z - 1) / np.asarray(margin) ** 2
+    z = -np.log(np.expm1(epsilon))  # log(1 + e^(−z)) = ε
+    return (np.exp(z) + z - 1) / np.asarray(margin) ** 2  # ∫ (1 + e^z) dz = γ²t
 
 
 def feature_kernel(
@@ -62,7 +64,7 @@ def feature_kernel(
 ) -> Float[np.ndarray, "n n"]:
     """Return the kernel of the features x 1[w·x > 0]/√m."""
     active = (x @ weights.T > 0).astype(float)
-    return (x @ x.T) * (active @ active.T) / len(weights)
+    return (x @ x.T) * (active @ active.T) / len(weights)  # x·x' E 1[w·x > 0] 1[w·x' > 0]
 
 
 def frozen_steps(
@@ -80,7 +82,8 @@ def frozen_steps(
         risk = np.logaddexp(0, -margins).mean(1)
         reached = np.isnan(first) & (risk[:, None] <= np.asarray(epsilons))
         first[reached] = step
-        pull = 1 / (1 + np.exp(margins))
+        pull = 1 / (1 + np.exp(margins))  # σ(−margin), minus the slope
+        # a step moves margin i by (1/n) Σ_j y_iy_j K_ij σ(−margin_j)
         margins = margins + np.matmul(signed, pull[..., None])[..., 0]
         step += 1
     return first

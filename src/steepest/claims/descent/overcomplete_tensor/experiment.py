@@ -42,6 +42,7 @@ def merging_overlap() -> float:
         angle = 0.0
         psi = math.acos(overlap)
         for _ in range(20_000):
+            # x ← Σ_i ⟨a_i, x⟩³ a_i in the plane of both, x at this angle from a_1
             first = math.cos(angle) ** 3
             second = math.cos(psi - angle) ** 3
             moved = math.atan2(second * math.sin(psi), first + second * math.cos(psi))

@@ -40,7 +40,7 @@ def grow_factors(y: np.ndarray, penalty: float) -> Growth:
         ridge = penalty * np.eye(u.shape[1])
         for _ in range(MOST):
             before = u
-            v = np.linalg.solve(u.T @ u + ridge, u.T @ y).T
+            v = np.linalg.solve(u.T @ u + ridge, u.T @ y).T  # ∂/∂V = 0: V = YᵀU(UᵀU + λ)⁻¹
             u = np.linalg.solve(v.T @ v + ridge, v.T @ y.T).T
             if np.abs(u - before).max() <= SETTLED * np.abs(u).max():
                 break
@@ -139,6 +139,7 @@ class CertificatePoint(kit.Point):
         return planted(rng, self.rows, self.columns, self.rank, self.strength, self.noise)
 
     def predict(self, setting):
+        # ‖U‖² + ‖V‖² is at least twice the nuclear norm of UVᵀ: singular values fall by λ
         spectrum = np.linalg.svd(setting, compute_uv=False)
         return kit.Prediction(columns=float((spectrum > self.penalty).sum()))
 

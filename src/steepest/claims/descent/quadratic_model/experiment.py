@@ -71,6 +71,7 @@ def follow_model(
     m = len(y)
 
     def risk(theta: jax.Array) -> jax.Array:
+        # f = φᵀθ + (ε/2) θᵀFθ
         outputs = theta @ phi[:, :m] + epsilon / 2 * (forms[:m] @ theta) @ theta
         return 0.5 * jnp.sum(weights * (outputs - y) ** 2)
 
@@ -247,8 +248,9 @@ class QuadraticPoint(kit.Point):
         examples = np.linspace(1, self.dimension - 1, 200)
         share = examples / self.dimension
         step = np.sqrt(2 * examples / (1 - share))  # ‖θ^F − θ_0‖ for residuals of variance two
+        # F(x_i)v has entries of variance ½/p for |v| = 1: the edge of such matrices, (m, p)
         lipschitz = (1 + np.sqrt(share)) / np.sqrt(2)
-        epsilon = (1 - np.sqrt(share)) / (2 * lipschitz * step)
+        epsilon = (1 - np.sqrt(share)) / (2 * lipschitz * step)  # εL‖θ^F − θ_0‖/σ_min = ½
         ends = (epsilon, examples) if x == "epsilon" else (examples, epsilon)
         return (kit.predicted_curve(*ends, "Newton–Kantorovich, h = ½"),)
 

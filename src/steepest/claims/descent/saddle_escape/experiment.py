@@ -57,7 +57,7 @@ def ends_on_wells(starts: np.ndarray, lr: float, steps: int) -> np.ndarray:
     """Return where descents on Ge's example −‖x‖₂² + ‖x‖₄⁴ end, shape of the starts, ``(starts, d)``."""
     x = starts.copy()
     for _ in range(steps):
-        x = x - lr * (4 * x**3 - 2 * x)
+        x = x - lr * (4 * x**3 - 2 * x)  # ∇(‖x‖₄⁴ − ‖x‖₂²)
     return x
 
 

@@ -20,7 +20,7 @@ def signals(key: kit.Key, n: int, neurons: int, seeds: int, ones: float) -> np.n
         ones: P(x_i = 1); the correlations are those of inputs that are drawn so.
     """
     x = hypercube(n)
-    weight = np.prod(np.where(x > 0, ones, 1 - ones), axis=1) * len(x)
+    weight = np.prod(np.where(x > 0, ones, 1 - ones), axis=1) * len(x)  # P(x) over 2^(−n)
     bits = (x < 0).sum(1)
 
     def output(params: tuple[jax.Array, ...], x: jax.Array) -> jax.Array:
@@ -81,5 +81,5 @@ def solve_mod_2(matrix: np.ndarray, right: np.ndarray) -> np.ndarray | None:
         rows[[column, pivot]] = rows[[pivot, column]]
         others = rows[:, column].astype(bool)
         others[column] = False
-        rows[others] ^= rows[column]
+        rows[others] ^= rows[column]  # addition modulo two
     return rows[:unknowns, -1]

@@ -21,7 +21,9 @@ def kernel(n: int, biases: float = BIASES) -> kit.Values:
     overlap = 1 - 2 * np.arange(n + 1) / n
     q = WEIGHTS + biases
     angle = np.arccos(np.clip((WEIGHTS * overlap + biases) / q, -1, 1))
+    # E σσ', arc-cosine of degree 1
     outer = q / (2 * np.pi) * (np.sin(angle) + (np.pi - angle) * np.cos(angle))
+    # ∂z·∂z' E gg', with the arc-cosine kernel of degree 0
     return outer + (1 + n * overlap) * (np.pi - angle) / (2 * np.pi)
 
 
@@ -34,12 +36,14 @@ def krawtchouk(n: int) -> kit.Values:
 def levels(n: int, of_distance: kit.Values) -> kit.Values:
     """Return E_xx' χ_S(x) χ_S(x') κ(|x − x'|) of parities of k bits, for every k, ``(n + 1,)``."""
     sizes = np.array([comb(n, h) for h in range(n + 1)], float)
+    # the sum of χ_S(z) over |z| = h is K_h(k) = K_k(h) C(n, h)/C(n, k)
     return krawtchouk(n) @ (sizes * of_distance) / sizes / 2.0**n
 
 
 def bump_correlations(bits: int, a: float) -> kit.Values:
     """Return E cos(a Σ_S x) cos(a Σ_S' x) for x ~ N(0, I), |S| = |S'|, by the bits that they share, ``(bits + 1,)``."""
     shared = np.arange(bits + 1)
+    # cos cos' = ½ [cos(difference) + cos(sum)], and E cos(ag) = exp(−a² Var(g)/2)
     apart = 2 * (bits - shared)
     together = 2 * bits + 2 * shared
     return (np.exp(-(a**2) * apart / 2) + np.exp(-(a**2) * together / 2)) / 2

@@ -54,8 +54,8 @@ def hermite_slopes(x: kit.Values, y: kit.Values) -> dict[int, Slope]:
     beyond = _remainder(np.concatenate([linear, squares], 1), y)[:, None]
     scale = np.sqrt(2 * np.pi) / count
     second = scale * (x.T @ (first * x)).astype(float)
-    third = scale * (squares.T @ (beyond * x)).astype(float)
-    fourth = -scale * (squares.T @ (beyond * squares)).astype(float)
+    third = scale * (squares.T @ (beyond * x)).astype(float)  # (pairs, d)
+    fourth = -scale * (squares.T @ (beyond * squares)).astype(float)  # (pairs, pairs)
 
     def squared(b: kit.Values) -> kit.Values:
         """Return the products of two entries, those of different ones twice, ``(starts, pairs)``."""
@@ -63,7 +63,7 @@ def hermite_slopes(x: kit.Values, y: kit.Values) -> dict[int, Slope]:
 
     def of_four(b: kit.Values) -> kit.Values:
         entries = np.asarray(squared(b) @ fourth)
-        return (entries[:, place] @ b[:, :, None])[..., 0]
+        return (entries[:, place] @ b[:, :, None])[..., 0]  # −√(2π) E r⟨b, x⟩² xxᵀ b
 
     return {2: lambda b: b @ second, 3: lambda b: squared(b) @ third, 4: of_four}
 

@@ -65,11 +65,13 @@ def split_direction(
     unit = weights[neuron] / length
     plane = np.eye(dimension) - np.outer(unit, unit)
     form = np.zeros((dimension, dimension))
+    # δ(w·x) has mass 1/(√(2π)‖w‖); on the plane E relu(v·x) xxᵀ = (a/√(2π))(P + ââᵀ),
+    # and the neuron w itself outputs zero
     for sign, others in ((1.0, np.delete(weights, neuron, 0)), (-1.0, np.eye(dimension))):
         inside = others @ plane
         sizes = np.linalg.norm(inside, axis=1)
         units = inside / np.where(sizes > 0, sizes, 1.0)[:, None]
-        form += sign * (sizes.sum() * plane + (sizes * units.T) @ units)
+        form += sign * (sizes.sum() * plane + (sizes * units.T) @ units)  # Σ_v a(P + ââᵀ)
     basis = np.linalg.svd(plane)[0][:, : dimension - 1]
     values, vectors = np.linalg.eigh(basis.T @ form @ basis / (2 * np.pi * length))
     return float(values[0]), basis @ vectors[:, 0]

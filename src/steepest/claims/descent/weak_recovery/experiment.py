@@ -56,6 +56,7 @@ def overlaps(
     for first, last in zip((0, *counts[:-1]), counts, strict=True):
         part = inputs[first:last]
         moment += part.T @ (weights[first:last, None] * part)
+        # (1 + √(d/n))² is the upper edge of the spectrum of Gaussian second moments
         above = BEYOND * max(0.1, weights.max()) * (1 + np.sqrt(dimension / last)) ** 2
         result.append(seen_part(moment / last, float(above), directions))
     return result

@@ -30,7 +30,7 @@ Weight = Callable[[float, np.ndarray], np.ndarray]
 
 def best(level: float, labels: np.ndarray) -> np.ndarray:
     """Return r of T = 1 − 1/y."""
-    return (labels - 1) / ((level - 1) * labels + 1)
+    return (labels - 1) / ((level - 1) * labels + 1)  # T/(λ − T), times y above and below
 
 
 def step(cut: float) -> Weight:
@@ -68,19 +68,21 @@ def overlap(weight: Weight, largest: float, ratio: float, neurons: int) -> float
 
     def slope(level: float) -> float:
         """Return ψ'."""
+        # d(λr)/dλ = −r², as r = T/(λ − T)
         return float(1 / ratio - (weight(level, labels) ** 2).mean())
 
     def excess(level: float) -> float:
         """Return (φ − ψ)/λ."""
-        return float(((labels - 1) * weight(level, labels)).mean() - 1 / ratio)
+        return float(((labels - 1) * weight(level, labels)).mean() - 1 / ratio)  # E (y − 1)r − 1/δ
 
     edge = largest * (1 + 1e-9)
+    # ψ'' > 0: beyond the λ where ψ' is zero it stays positive
     if slope(edge) < 0:
         edge = root(slope, edge, FARTHEST)
     if excess(edge) <= 0:
         return 0.0
     level = root(excess, edge, FARTHEST)
-    fall = (labels * weight(level, labels) ** 2).mean()
+    fall = (labels * weight(level, labels) ** 2).mean()  # −φ'
     return float(slope(level) / (slope(level) + fall))
 
 
