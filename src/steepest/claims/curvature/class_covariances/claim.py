@@ -171,12 +171,12 @@ class ClassCovariances(kit.Claim[Setting]):
         c = self.classes
         z = training.net.preactivations(params, lane.x)
         p = softmax(z[-1][:, :c])
-        delta = p[:, None] - jnp.eye(c)
+        delta = p[:, None] - jnp.eye(c)  # p − e_c' for every label c'
         above = params[-1]["w"][:c]  # of the outputs, (n, C, C)
         features = []
         errors = []
         for i in range(self.depth - 1, -1, -1):
-            delta = (delta @ above) * (z[i] > 0)[:, None]
+            delta = (delta @ above) * (z[i] > 0)[:, None]  # Wᵀ, then the gates of ReLU
             above = params[i]["w"]
             features.insert(0, jnp.stack(feature_parts(jax.nn.relu(z[i]), y, c)))
             errors.insert(0, jnp.stack(error_parts(delta, p / len(p), y)))
@@ -353,6 +353,7 @@ def carried(features: NDArray, y: NDArray, classes: int) -> NDArray:
         values, vectors = np.linalg.eigh(rows.T @ rows / len(rows))
         along = rows @ vectors[:, ::-1][:, :classes]
         means = np.stack([along[y == c].mean(0) for c in range(classes)])
+        # ⟨v, μ⟩² and Avg_c ⟨v, μ_c − μ⟩² of each eigenvector, (2, C)
         parts = np.stack([means.mean(0) ** 2, means.var(0)])
         largest = values[::-1][:classes]
         shares[layer, 0] = parts[:, 0] / largest[0]

@@ -179,6 +179,7 @@ class NeuralCollapse(kit.Claim[np.ndarray]):
         cosine = -1 / (c - 1)
         # independent Gaussian means in p dimensions, centred: a cosine has the standard deviation (1 − cos²)/√p,
         # of which the mean size is √(2/π); lengths have √(1 − cos²)/√(2p) of their mean
+        # the mean of a standard deviation of C normals that divides by C, over the true one
         of_sample = math.sqrt(2 / c) * math.gamma(c / 2) / math.gamma((c - 1) / 2)
         return {
             "chance_angle": math.sqrt(2 / math.pi) * (1 - cosine**2) / math.sqrt(self.width),

@@ -220,6 +220,7 @@ class TwoClusterHessian(kit.Claim[None]):
     def rivals(self, setting, law):
         square = law.spread**2
         # σ'(z) = ¼ − z²/16 + …, to the order at which the ratio can be one
+        # E u²(1 − a²u²) = s² E(1 − a²u²), with E u² = 2 + s² and E u⁴ = 4 + 12s² + 3s⁴
         expanded = np.sqrt(2 / (4 + 10 * square + 2 * square**2))
         yield kit.rival(
             "1 + 2/s² for ever",

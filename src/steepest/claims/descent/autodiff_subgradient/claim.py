@@ -175,12 +175,14 @@ class AutodiffSubgradient(kit.Claim[Setting]):
         sides = np.stack([setting.outer, setting.back])
         low = sides.min(0)[:, None]
         high = sides.max(0)[:, None]
+        # v σ(z) − σ(−cz) has the slope s v + s c in z, where σ'(0) is s
         at_ties = np.multiply.outer(SLOPES, sides.sum(0))[:, :, None]
         shrunk = (1 - self.lr) ** np.arange(self.steps + 1)
         # after its first step descent is off the kink, but with the slope 0 there is no first step
         first = 2 * SLOPES * self.lr
         path = np.where(SLOPES[:, None] > 0, 1 - np.outer(1 - first, shrunk[:-1]), 0.0)
         return kit.law(
+            # σ(x) − σ(−x), σ(x) + σ(−x), σ(x) − σ(σ(x)): the chain rule says s + s, s − s, s − s²
             slopes=("program primitive", [2 * SLOPES, 0 * SLOPES, SLOPES - SLOPES**2]),
             sides=("program side", [[1.0, 1.0], [-1.0, 1.0], [0.0, 0.0]]),
             network=("primitive seed tie pair", np.where(tied, at_ties, elsewhere)),

@@ -284,7 +284,7 @@ def _catapult(multiples: Values, width: int, steps: int) -> tuple[Values, Values
         one = lambda rate: catapult_map(unit, unit, 0.0, rate, 1 / width, steps)
         return jax.vmap(one)(rates)
 
-    z, ntk = map(np.asarray, outcome(2 * multiples))
+    z, ntk = map(np.asarray, outcome(2 * multiples))  # γλ₀ = 2s
     lost = ~np.isfinite(z).all(1) | (np.abs(z[:, -1]) > 1)
     ends = np.where(lost, 0.0, multiples * ntk[:, -LATE:].mean(1))
     growth = np.where(lost, np.inf, np.abs(z).max(1))

@@ -192,6 +192,7 @@ class Catapult(kit.Claim[Setting]):
         """
         multiple = np.array(self.lazy)
         square = np.asarray(setting.output / setting.ntk)[:, None] ** 2
+        # Σ_t (1 − γλ₀)^(2t) = 1/(γλ₀(2 − γλ₀))
         return square * (4 - multiple) / (LAZY - multiple) / self.width
 
     def observe(self, setting, key):
@@ -473,6 +474,7 @@ class Catapult(kit.Claim[Setting]):
             for _ in range(self.steps):
                 r = output - self.target
                 growth = rule(r, ntk, lr) * lr / self.width
+                # r' = r(1 − γλ + γ²zr/m), exact
                 output = self.target + r * (1 - lr * ntk + lr**2 * output * r / self.width)
                 ntk = ntk + growth
                 outputs.append(output)

@@ -108,6 +108,7 @@ class DescentTelescope(kit.Claim[Setting]):
         lr = seen.step_size
         inner = law.inner * lr * seen.inner
         defect = abs(seen.left + inner - law.squares * lr**2 * seen.squares)
+        # inner is a running sum over steps: its differences are the products of single ones
         slope = seen.inner.diff("step", label="upper")
         products = xarray.concat([seen.inner.isel(step=[0]), slope], "step")
         ahead = 2 * lr * seen.reference_risk.cumsum("step") - seen.left
@@ -202,6 +203,7 @@ class DescentTelescope(kit.Claim[Setting]):
 
 def _slope_constant() -> float:
     """Return c = max_u σ(−u)²/log(1 + e^{−u}), so that (mean of |ℓ'|)² ≤ c × mean of ℓ for the logistic loss."""
+    # σ(−u)² = exp(−2 log(1 + e^u))
     ratio = lambda u: -np.exp(-2 * np.logaddexp(0, u)) / np.logaddexp(0, -u)
     best: Any = minimize_scalar(ratio, bounds=(-10, 10), method="bounded")
     return float(-ratio(best.x))

@@ -568,6 +568,7 @@ def _identity(x: Values, root: Values) -> tuple[Values, Values, Values]:
     cross = x @ transposed(delta)
     outer = delta @ transposed(delta)
     slope = (residual @ x * delta).sum((-2, -1))
+    # f(X + tΔ) = ¼‖E + t(XΔᵀ + ΔXᵀ) + t²ΔΔᵀ‖², differentiated twice at t = 0
     second = squared(cross + transposed(cross)) / 2 + (residual * outer).sum((-2, -1))
     terms = np.stack([squared(outer), squared(residual), slope, second], -1)
     other = x - root

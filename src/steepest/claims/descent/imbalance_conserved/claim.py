@@ -199,6 +199,7 @@ class ImbalanceConserved(kit.Claim[Setting]):
         right = np.linalg.qr(rng.normal(size=(INPUTS, INPUTS)))[0]
         frame = np.linalg.qr(rng.normal(size=(self.hidden, INPUTS)))[0].T
         levels = rng.uniform(1, 1.2, INPUTS)
+        # but for noise UVᵀ is the share of the target, and UᵀU = VᵀV
         root = np.sqrt(abs(share) * levels)[:, None] * frame
         U = left @ root + 0.02 * rng.normal(size=(n, self.hidden))
         V = np.sign(share) * right @ root + 0.02 * rng.normal(size=(INPUTS, self.hidden))

@@ -112,6 +112,7 @@ class KacRice(kit.Claim[Setting]):
         every = [expected(self.degree, 2), *spheres]
         high = [one for one, N in zip(spheres, self.dimensions, strict=True) if N > 3]
         return kit.law(
+            # zeros of H′ on the circle: 2√(Var H″/Var H′), with the variances p(3p − 2) and p
             circle=("degree", [2 * np.sqrt(3 * p - 2) for p in self.degrees]),
             sphere=("dimension", [numbers["total"] for numbers in spheres]),
             minima=("dimension", [numbers["by_index"][0] for numbers in spheres]),
@@ -378,6 +379,7 @@ def _direct(p: int, N: int, shift: float = 1.0, diagonal: float = 2.0) -> tuple[
     eigenvalues = eigenvalues - shift * p * rng.standard_normal((samples, 1))
     sizes = np.abs(eigenvalues.prod(1))
     volume = 2 * pi ** (N / 2) / gamma(N / 2)
+    # the gradient has N − 1 entries of variance p, and at zero the density (2πp)^(−(N−1)/2)
     factor = volume / (2 * pi * p) ** ((N - 1) / 2)
     minima = sizes * (eigenvalues[:, 0] > 0)
     return float(factor * sizes.mean()), float(factor * minima.mean())

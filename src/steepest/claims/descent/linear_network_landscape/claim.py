@@ -213,10 +213,13 @@ class LinearNetworkLandscape(kit.Claim[Setting]):
             index=("point", [float(point.index) for point in points]),
             # longer ones than any are filled with zeros
             spectrum=("point eigenvalue", padded([p.eigenvalues for p in points], fill=0.0)),
+            # where W_1 = W_3 = 0 all of second order is −⟨Y, Δ₃W₂Δ₁⟩
             middle_lowest=("middle", -first * norms),
+            # ½s² − ½(s − t^L)² along the missing mode, to first order in t^L
             fall=("depth step", [self.singular[1] * STEPS**depth for depth in self.depths]),
             time=("depth scale", times),
             # from one size of the start to the next
+            # times go like log(1/α)/s_1 with two layers, and like α^(2 − L) with more
             added=("from_scale", np.log(smaller) / first),
             growth=("deep from_scale", [smaller ** (depth - 2) for depth in self.deep]),
         )

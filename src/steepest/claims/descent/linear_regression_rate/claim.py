@@ -152,8 +152,10 @@ class LinearRegressionRate(kit.Claim[Setting]):
         of_step = lambda step: [-np.log(_factor(step, kappa)) for kappa in self.kappas]
         curves = [mean_square(SPECTRUM, steps, self.noise) for steps in self.schedules()]
         step = CONSTANT_STEP
+        # v = (1 − ηλ)²v + η²σ² at rest, for each eigenvalue
         floor = (step * self.noise**2 / (SPECTRUM * (2 - step * SPECTRUM))).sum()
         real = quadratic_rates(np.linalg.eigvalsh(setting.real[0]))
+        # c/t leaves t^(−2cλ_min) where that is slower than 1/t; slow steps leave η_tσ²/2λ
         powers = np.array([-1.0, -2 * SLOW * SPECTRUM.min(), -0.3, -0.5, 0.0, 0.0])
         return kit.law(
             best_rate=("kappa", -np.log(best)),

@@ -618,7 +618,7 @@ def _rollout_error(system: Lqr) -> float:
     """
     A, B, Q, _, root = system
     value = solve_discrete_lyapunov(A.T, Q)
-    residual = -B.T @ value @ A
+    residual = -B.T @ value @ A  # E = (R + BᵀPB)K − BᵀPA at K = 0
     squares = 0.0
     true = 0.0
     for row in residual:
@@ -634,6 +634,7 @@ def _cheap_factor(a: float, q: float) -> float:
     """Return ‖Σ*‖/(4μ²σ_min(R)) of x' = ax + u with the cost q x² + u²; P solves P² + (1 − a² − q)P − q = 0."""
     middle = (a**2 + q - 1) / 2
     value = middle + np.sqrt(middle**2 + q)
+    # Σ* = 1/(1 − N*²) with N* = a/(1 + P)
     return 1 / (4 * (1 - (a / (1 + value)) ** 2))
 
 

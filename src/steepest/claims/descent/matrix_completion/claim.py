@@ -152,6 +152,7 @@ class MatrixCompletion(kit.Claim[Setting]):
     def derive(self, law, seen):
         """Return the number of entries at which failure ends: the least one and the area under the failures."""
         failures = 1.0 - seen.completes
+        # the mean of a positive number is the integral of P(it is larger)
         return {"needed": seen["size"] * (self.densities[0] + failures.integrate("density"))}
 
     def judge(self, law, seen):

@@ -94,6 +94,7 @@ class OvercompleteTensor(kit.Claim[Setting]):
             squares=("n seed component", self._sums(setting, lambda c: np.tan(pair_angle(c)) ** 2)),
             angle=("n", np.ones(len(self.counts))),
             distance=("n", np.array(self.counts, float)),
+            # f(a_i) is one and the mean of the others
             value=("n", 1 + 1 / mean),
             low_share=("low", np.full(len(LOW), 0.5)),
             merging=MERGE,
@@ -101,6 +102,7 @@ class OvercompleteTensor(kit.Claim[Setting]):
 
     def _mean(self) -> Values:
         """Return E f of a random point, at each n."""
+        # E ⟨a, x⟩⁴ = 3/(d(d + 2)) on the sphere
         return 3 * np.array(self.counts) / (self.d * (self.d + 2))
 
     def _sums(self, setting: Setting, square: Callable[[Values], Values]) -> Values:
@@ -154,7 +156,7 @@ class OvercompleteTensor(kit.Claim[Setting]):
 
     def derive(self, law, seen):
         """Return tan² of the angles and what pairs predict of them, and shares of ends near a component."""
-        measured = seen.overlap**-2.0 - 1
+        measured = seen.overlap**-2.0 - 1  # tan² = 1/cos² − 1
         of_nearest = np.take_along_axis(law.squares.values, seen.nearest.values.astype(int), 2)
         theory = measured.copy(data=of_nearest)
         return {

@@ -426,6 +426,7 @@ def _excess(s: Values) -> Values:
 
 def _minimum(s: Values) -> float:
     """Return the minimum of ½‖Y − Z‖² + ‖Z‖_*, singular values in units of λ."""
+    # z = (s − 1)₊ leaves ½ min(s, 1)² of the square and costs (s − 1)₊
     return float((np.minimum(s, 1) ** 2).sum() / 2 + np.maximum(s - 1, 0).sum())
 
 
@@ -433,6 +434,7 @@ def _second_pair(y: Values, penalty: float) -> float:
     """Return the penalized risk with one column on the second singular pair and the others zero."""
     s = np.linalg.svd(y, compute_uv=False)
     gained = max(s[1] - penalty, 0.0)
+    # a column on one pair takes ½(s − λ)₊² from ½‖Y‖²
     return float(((s**2).sum() - gained**2) / 2)
 
 

@@ -127,6 +127,7 @@ class SaddleEscape(kit.Claim[Setting]):
         numbers = (self.gain, self.loss, self.lr)
         quiet = chain_times(setting.chain[:, : self.rooms], *numbers)
         noisy = [chain_times(setting.chain, *numbers, noise) for noise in self.noises]
+        # in d = 2: directions down are those of coordinates at zero, where f″ = −2
         zeros = np.array([4 - 2 * np.count_nonzero(p) for p in _lattice(SMALL)]) / 2
         return kit.law(
             growth=chain_ratio(*numbers),
@@ -134,7 +135,7 @@ class SaddleEscape(kit.Claim[Setting]):
             noisy=("noise late", np.array(noisy)[..., SETTLED:].mean(1)),
             spectrum=("saddle eigenvalue", self.spectra()),
             wells_index=("point", zeros),
-            level=("dimension", -np.array(self.dimensions) / 4),
+            level=("dimension", -np.array(self.dimensions) / 4),  # −x² + x⁴ at x² = ½
             minima=("dimension", 2.0 ** np.array(self.dimensions)),
         )
 

@@ -111,6 +111,7 @@ class TeacherStudentWidth(kit.Claim[None]):
         k = self.teacher
         return kit.law(
             arrived=1.0,
+            # M ascents all miss one of k neurons with the chance (1 − 1/k)^M
             reached=("tries", k * (1 - (1 - 1 / k) ** np.array(TRIES))),
             height=("place", [3 / (k + 2), 1.0]),  # Σc⁴ of a random direction, and of a neuron
             # share of students that are stuck: most of the narrowest, none of the others
@@ -163,6 +164,7 @@ class TeacherStudentWidth(kit.Claim[None]):
             slope=("point", [point.gradient for point in critical]),
             lowest=("point", [point.lowest for point in critical]),
             eigenvalues=("point eigenvalue", [point.eigenvalues for point in critical]),
+            # R(s) = R + ½R″s² + …
             split=("point", 2 * (after[:POINTS] - values) / PUSH**2),
             split_form=("point", forms),
             # the same where a student arrived

@@ -173,7 +173,7 @@ class CntkFluctuations(kit.Claim[draws.Setting]):
 
     def rivals(self, setting, law):
         count = law.positions
-        pairs = count / (1 + (count - 1) * law.rho**2)
+        pairs = count / (1 + (count - 1) * law.rho**2)  # (tr K)²/tr K²
         ones = xarray.ones_like(law.spread)
         swapped = lambda array: array.isel(head=slice(None, None, -1)).values
         as_they_are = lambda array: array.isel(kind=0, drop=True)

@@ -96,6 +96,7 @@ class DecayLeavesKernel(kit.Claim[Setting]):
         x, y = draw_images(key, self.classes, self.images)
         kernels = [tangent_kernel(x, power) / self.images for power in POWERS]
         rates = self.multiple / np.array([np.linalg.eigvalsh(kernel)[-1] for kernel in kernels])
+        # η λ T is the shrinkage, the same for both powers
         return Setting(x, y, rates, self.shrinkage / self.steps / rates)
 
     def hypotheses(self, setting):
@@ -120,7 +121,7 @@ class DecayLeavesKernel(kit.Claim[Setting]):
     def predict(self, setting):
         at = self.steps // RECORDS * np.arange(1, RECORDS + 1)
         keep = 1 - self.shrinkage / self.steps
-        shrunk = keep ** (2.0 * np.outer(POWERS, at))
+        shrunk = keep ** (2.0 * np.outer(POWERS, at))  # c^(2D − 2) with D = p + 1
         every = (len(DEGREES), len(self.widths), RECORDS)
         falls = self.in_the_limit(setting)
         holds = self.in_the_limit(setting, shrinks=0.0, fades=(1.0, 1.0))

@@ -131,7 +131,9 @@ class KernelPointProcess(kit.Claim[Setting]):
         half = self.points // 2
         return kit.law(
             size=("ridge", [np.trace(m) for m in circle]),
+            # their number is a sum of independent draws with M's eigenvalues: Var = tr M(1 − M)
             spread=("ridge", [np.trace(m - m @ m) for m in circle]),
+            # P(i and j)/(M_ii M_jj) = 1 − M_ij²/(M_ii M_jj)
             repulsion=("ridge angle", [1 - (m[0, 1 : half + 1] / m[0, 0]) ** 2 for m in circle]),
             output=("ridge direction", [m @ setting.step for m in circle]),
             leverage=("image", smoother(setting.images, self.ridge).diagonal()),

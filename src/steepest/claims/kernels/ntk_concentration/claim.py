@@ -154,12 +154,14 @@ class NtkConcentration(kit.Claim[Setting]):
         widths = np.array(self.widths)
         sizes = np.array(self.sizes)
         second, fourth = self.moments()
+        # √n (K_n − K) on orthonormal inputs: variance (E σ²)² off the diagonal, Var σ² on it
         norm = {
             int(k): gaussian_norm(int(k), second, np.sqrt(fourth - second**2)) for k in (m, *sizes)
         }
         both = np.array([m, 1])
+        # ‖E (σσᵀ)² − (E σσᵀ)²‖ = E σ⁴ + (m − 2)(E σ²)² for independent entries of mean zero
         spread = np.sqrt((fourth + (both - 2) * second**2) / self.tail_width)
-        largest = both / self.tail_width
+        largest = both / self.tail_width  # ‖σσᵀ‖/n, as |σ| ≤ 1
         tails = [
             bernstein_tail(one * np.array(self.deviations), count, one**2, bound)
             for count, one, bound in zip(both, spread, largest, strict=True)
@@ -174,6 +176,7 @@ class NtkConcentration(kit.Claim[Setting]):
         ]
         log = np.log(2 * m)
         of_sets = np.array([np.linalg.norm(kernel[:m, :m], 2) for kernel in setting.expected])
+        # the matrix variance is at most m‖E K‖/n, as ‖σσᵀ‖ ≤ m
         leading = np.sqrt(2 * m * log * np.divide.outer(of_sets, widths))
         return kit.law(
             of_width=("width", norm[m] / np.sqrt(widths)),

@@ -177,6 +177,7 @@ class NtkDynamics(kit.Claim[Setting]):
             **{f"departure_{name}": ("multiple step width", root[name]) for name in SETS},
             own=("width", min(self.widths) / np.array(self.widths)),  # up to a factor
             mean=("test", end.gained[0, m:]),
+            # the slowest factor, 1 − ηλ_min, at η = 1/λ_max
             slowest=float(np.log1p(-smallest / setting.top)),
         )
 
@@ -223,6 +224,7 @@ class NtkDynamics(kit.Claim[Setting]):
         return np.sqrt(np.stack([part.mean((1, 3, 4)) for part in sets], 1))
 
     def derive(self, law, seen):
+        # z_t = carried z_0 + gained: the targets' part is multiplied by one
         given = seen.start.rename(point="given").pad(given=(0, 1), constant_values=1.0)
         given = given.assign_coords(given=law["given"])
         square = (seen.outputs - xarray.dot(law.outputs, given, dim="given")) ** 2

@@ -175,6 +175,7 @@ class NtkPositiveDefinite(kit.Claim[Setting]):
         kernel = _kernel(name, points)[1:, 1:]
         padded = jnp.asarray(_padded(points))
         slopes = np.asarray(first_layer_kernel(activation(name), padded))[0]  # times x·x_j
+        # (v·x_j) E σ'σ' from (x·x_j) E σ'σ'
         shared = slopes[2 : len(points)] * (others @ _tangent(inputs)) / (others @ points[0])
         shared = np.append(0.0, shared)
         return float(slopes[0] - shared @ np.linalg.solve(kernel, shared)) / 2

@@ -190,9 +190,11 @@ class NtkStaysPut(kit.Claim[Setting]):
                 rates, vectors = np.linalg.eigh(kernel)
                 along = vectors.T @ r
                 fading = -np.outer(self.times, rates) / self.inputs
+                # K⁻¹(1 − e^(−Kt/m)) r(0)
                 gained = (-np.expm1(fading) / rates * along) @ vectors.T  # (times, m)
                 steps = slopes_k @ (gained[..., None] * x) / np.sqrt(n)  # (times, n, d)
                 of_seeds.append(np.linalg.norm(steps * signs_k[:, None], axis=2).max())
+                # r(t) = e^(−Kt/m) r(0), of the same length in eigenvectors
                 left.append(0.5 * ((np.exp(fading) * along) ** 2).mean(1))
             farthest.append(of_seeds)
             risks.append(left)

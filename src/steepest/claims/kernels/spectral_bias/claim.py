@@ -148,7 +148,7 @@ class SpectralBias(kit.Claim[Setting]):
         m = self.circle
         a = setting.coefficients
         kernel = setting.profile[:: FINE // m][np.subtract.outer(np.arange(m), np.arange(m)) % m]
-        rates = -np.log(np.abs(1 - self.steps_of(setting)))
+        rates = -np.log(np.abs(1 - self.steps_of(setting)))  # |1 − ηλ_k| a step
         return kit.law(
             decay=("set mode", rates),
             residual=("set step mode", np.exp(-rates[:, None] * self.marks[:, None])),
@@ -163,7 +163,7 @@ class SpectralBias(kit.Claim[Setting]):
         dynamics = kernel_dynamics(kernel)
         kept = dynamics.eigenvalues > FLOOR * dynamics.eigenvalues[-1]
         values = dynamics.eigenvalues[kept]
-        psi = np.sqrt(self.circle) * dynamics.vectors[:, kept]
+        psi = np.sqrt(self.circle) * dynamics.vectors[:, kept]  # mean square one over the points
         # ⟨f, ψ_k⟩ in L² of the points
         inner = psi.T @ (kernel @ setting.coefficients) / self.circle
         lanes = zip(setting.inputs, setting.modes, setting.eigenvalues.max(1), strict=True)
@@ -180,8 +180,8 @@ class SpectralBias(kit.Claim[Setting]):
             biased=("seed frequency", biased[:, even]),
             biased_odd=("seed odd", biased[:, odd]),
             spectrum=("eigenvalue", dynamics.eigenvalues),
-            diagonal=("point", psi**2 @ values),
-            norm=(inner**2 / values).sum(),
+            diagonal=("point", psi**2 @ values),  # Mercer: K(x, x) = Σ λ_k ψ_k(x)²
+            norm=(inner**2 / values).sum(),  # ‖f‖²_H = Σ ⟨f, ψ_k⟩²/λ_k
         )
 
     def relu_spectra(self, key: kit.Key) -> list[Values]:
@@ -198,6 +198,7 @@ class SpectralBias(kit.Claim[Setting]):
         def one(net: Mlp, key: kit.Key) -> jax.Array:
             outputs = lambda params: modes.T @ net.apply(params, jnp.asarray(x))
             jacobian = jax.jacrev(outputs)(net.init(key))
+            # v_k·Θv_k = ‖∂(v_k·f)/∂θ‖²
             squares = [
                 (leaf.reshape(modes.shape[1], -1) ** 2).sum(1) for leaf in jax.tree.leaves(jacobian)
             ]
@@ -397,10 +398,12 @@ def relu_spectrum(first: float) -> Values:
     """
     k = np.arange(1000 * POINTS)
     even = k % 2 == 0
+    # ∫ cos kθ sin θ dθ = 2/(1 − k²) for even k, zero for odd ones
     of_sine = np.where(even, 2 / np.where(even, 1.0 - k**2, 1), 0.0)
     # ∫ (π − θ) cos mθ = 2/m² for odd m, 0 for even m, but π²/2 for m = 0
     below = np.abs(k - 1)
     triangle = lambda m: np.where(m % 2 == 1, 2 / np.maximum(m, 1.0) ** 2, (m == 0) * np.pi**2 / 2)
+    # cos kθ cos θ = ½ [cos (k + 1)θ + cos (k − 1)θ]
     spectrum = of_sine + (1 + first) * (triangle(k + 1) + triangle(below)) / 2
     # on equally spaced points k cannot be told from aPOINTS ± k
     shown = np.arange(max(EVEN) + 1)

@@ -184,6 +184,7 @@ class CriticalTuning(kit.Claim[Setting]):
         return kit.law(
             c_w=("activation", [c.c_w for c in setting.criticality]),
             **self.recursion(setting),
+            # a layer multiplies a small change along the signal by χ∥, one across it by χ⊥
             growth_along=("off_c_w", np.log([point.chi_parallel for point in off])),
             growth_across=("off_c_w", np.log([point.chi_perpendicular for point in off])),
         )
@@ -404,4 +405,5 @@ def slopes(paths: xarray.DataArray, layers: int) -> xarray.DataArray:
     """Return the slope of the logarithm of perturbations over their first layers, by least squares."""
     logs = np.log(paths.isel(few=slice(0, layers + 1)))
     away = xarray.DataArray(np.arange(layers + 1) - layers / 2, dims="few")
+    # least squares on centred layers: Σ (l − mean l) log / Σ (l − mean l)²
     return (away * logs).sum("few", skipna=False) / float((away**2).sum())

@@ -169,9 +169,11 @@ class DeepLinearLimits(kit.Claim[None]):
         return kit.law(
             mean=("network ratio", moments[:, 0]),
             variance=("network ratio", moments[:, 1]),
+            # log‖θ‖ tends to N(−½ Σ 1/n_l, ½ Σ 1/n_l) as widths grow
             quantiles=("share", norm(-self.aspect / 2, np.sqrt(self.aspect / 2)).ppf(SHARES)),
             below=("share", SHARES),
-            factor=("width", 2 / n),
+            factor=("width", 2 / n),  # Var χ²_n/n
+            # each layer adds ½ log χ²_n, of variance ¼ ψ'(n/2)
             spread=("width", np.sqrt(self.shallow / 4 * polygamma(1, n / 2))),
             deep=("depth", _moments((min(self.widths),))[0] * np.array(self.depths)),
             spectrum=("eigenvalue", marchenko_pastur_cdf(self.grid, self.alpha)),
@@ -419,6 +421,7 @@ class DeepLinearLimits(kit.Claim[None]):
 def _moments(turns: tuple[float, ...]) -> np.ndarray:
     """Return mean and variance of log‖θ‖ that a round of layers of some widths adds, ``(2,)``."""
     half = np.array(turns) / 2
+    # E log χ²_n = ψ(n/2) + log 2 and Var log χ²_n = ψ'(n/2); a layer adds ½ log(χ²_n/n)
     return np.array([(psi(half) - np.log(half)).sum() / 2, polygamma(1, half).sum() / 4])
 
 

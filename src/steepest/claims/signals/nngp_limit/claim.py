@@ -384,6 +384,7 @@ class NngpLimit(kit.Claim[Setting]):
             "signs have the kurtosis of Gaussian weights",
             "the limit does not depend on the law of the weights",
             id="gaussian_kurtosis",
+            # E Σ²/(E Σ)² = Π (1 + 5/n_l) under Gaussian weights, as E σ⁴/(E σ²)² − 1 = 5 for ReLU
             sign_kurtosis=3 * ((1 + 5 / law.sign_width) ** self.hidden - 1),
         )
         yield kit.rival(
@@ -536,4 +537,5 @@ def with_variances(kernels: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Return kernels with their own correlations and the variances of others, ``(cases, 6)``."""
     first, second = np.transpose(ENTRIES)
     scale = np.sqrt(others[:, :3] / kernels[:, :3])
+    # K_ab ← K_ab √(V_aa/K_aa) √(V_bb/K_bb), which leaves correlations as they are
     return kernels * scale[:, first] * scale[:, second]

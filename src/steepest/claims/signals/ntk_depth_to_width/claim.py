@@ -184,8 +184,10 @@ class NtkDepthToWidth(kit.Claim[jax.Array]):
         """Return the chance that Θ ≥ (1 + t)E Θ: exact for one hidden layer, else lognormal, ``(excesses,)``."""
         above = 1 + np.array(EXCESSES)
         if depth > 1:
+            # log(Θ/E Θ) ~ N(−s/2, s) has mean one and E Θ²/(E Θ)² = e^s
             return norm.sf((np.log(above) + log_ratio / 2) / log_ratio**0.5)
         active = np.arange(1, self.width + 1)
+        # N active neurons each add a square of z and of the last weight: Θ ∝ χ² of 2N degrees
         return binom.pmf(active, self.width, 0.5) @ chi2.sf(self.width * above, 2 * active[:, None])
 
     def observe(self, setting, key):
@@ -520,9 +522,9 @@ def tangent_kernels(
     last = draw(1, widths[-2])
     gram = lambda array: array.swapaxes(1, 2) @ array
     kernel = 2 / widths[-2] * gram(signals[-1])
-    slope = gates[-1] * last.swapaxes(1, 2)
+    slope = gates[-1] * last.swapaxes(1, 2)  # δ at the last hidden layer
     for layer in range(len(weights) - 1, -1, -1):
         kernel += 2 / widths[layer] * gram(signals[layer]) * gram(slope)
         if layer:
-            slope = gates[layer - 1] * (weights[layer].swapaxes(1, 2) @ slope)
+            slope = gates[layer - 1] * (weights[layer].swapaxes(1, 2) @ slope)  # δ ← gate ∘ Wᵀδ
     return kernel

@@ -136,7 +136,7 @@ class ReluPathMoments(kit.Claim[None]):
 
     def predict(self, setting):
         second, fourth = np.moveaxis(self._moments(self.laws), -1, 0)
-        beta = 5 * self.depths / self.log_width
+        beta = 5 * self.depths / self.log_width  # 5 Σ 1/n_l
         exact = np.array(log_column_moments((self.log_width,) * (max(self.depths) + 2)))
         unequal = derivative_moments((self.width, *self.unequal, self.width))
         return kit.law(
@@ -229,6 +229,7 @@ class ReluPathMoments(kit.Claim[None]):
     def derive(self, law, seen):
         """Return the upper end of the band of the Kolmogorov distance from the normal law, at the last layer."""
         limit = norm(float(law.log_mean[-1]), np.sqrt(float(abs(law.log_variance[-1]))))
+        # Dvoretzky, Kiefer and Wolfowitz: P(sup |F_n − F| > r) ≤ 2 exp(−2nr²), here 5 %
         radius = np.sqrt(np.log(40) / (2 * seen.sizes["network"]))
         apart = [kstest(logs, limit.cdf).statistic + radius for logs in seen["last"].values]
         return {"apart": xarray.DataArray(apart, {"weights": seen.weights}, "weights")}
