@@ -46,10 +46,9 @@ def feature_margins(x: Float[np.ndarray, "n d"], y: Float[np.ndarray, " n"]) -> 
     kernel = arc_cosine(x @ x.T).inner
     weights = np.random.default_rng(0).standard_normal((NEURONS, x.shape[1]))
     sums = ((x @ weights.T > 0) * y[:, None]).T @ x / len(y)
+    # γ_F² = ‖Σ_i y_i φ(x_i)/n‖² = yᵀKy/n²
     return Margins(
-        # γ_F² = ‖Σ_i y_i φ(x_i)/n‖² = yᵀKy/n²
-        float(np.linalg.norm(sums, axis=1).mean()),
-        float(np.sqrt(y @ kernel @ y) / len(y)),
+        float(np.linalg.norm(sums, axis=1).mean()), float(np.sqrt(y @ kernel @ y) / len(y))
     )
 
 
@@ -64,7 +63,7 @@ def feature_kernel(
 ) -> Float[np.ndarray, "n n"]:
     """Return the kernel of the features x 1[w·x > 0]/√m."""
     active = (x @ weights.T > 0).astype(float)
-    return (x @ x.T) * (active @ active.T) / len(weights)  # x·x' E 1[w·x > 0] 1[w·x' > 0]
+    return (x @ x.T) * (active @ active.T) / len(weights)  # x·x' × share active at both
 
 
 def frozen_steps(
