@@ -74,9 +74,10 @@ def worst_mean(dimension: int, ratio: float) -> float:
     (1.929, 1.035, 7.389)
     """
     half = dimension / 2
-    weight = np.exp(-2 * ratio)
+    weight = np.exp(-2 * ratio)  # of heights below R, over that of heights above
 
     def excess(threshold: float) -> float:
+        # f/T = s ~ Γ(d/2): E[s; s < t] = (d/2) P(d/2 + 1, t), P regularized incomplete Γ
         mean = weight * gammainc(half + 1, threshold) + gammaincc(half + 1, threshold)
         mass = weight * gammainc(half, threshold) + gammaincc(half, threshold)
         return half * mean / mass - threshold
@@ -116,6 +117,7 @@ def far_starts(rng: np.random.Generator, count: int, dimension: int) -> kit.Valu
     while (far := np.abs(starts).max(1) > FARTHEST).any():
         draws = rng.uniform(-REACH, REACH, (far.sum(), dimension))
         radius = np.linalg.norm(draws, axis=1, keepdims=True)
+        # to ‖x‖² = d REACH²/3, the mean over the cube
         starts[far] = draws * REACH * np.sqrt(dimension / 3) / radius
     return starts
 
@@ -170,7 +172,7 @@ def langevin_steps(
     x = (OUTSET + period * (rng.random((groups, walkers)) - 0.5)).astype(np.float32)
     keep = np.float32(1 - lr)
     push = np.float32(0 if smooth else lr * ratio * frequency)
-    kick = np.float32((2 * lr) ** 0.5)
+    kick = np.float32((2 * lr) ** 0.5)  # √(2η T) at T = 1
     steps = np.full(groups, np.nan)
     for step in range(int(2 * np.exp(2 * ratio) / lr)):
         before = x.mean(1)
@@ -208,6 +210,7 @@ def _root(center: kit.Values, steep: float, sign: float) -> kit.Values:
     """Return the root of sin u = u/steep beside a multiple of π, where sin u = sign · sin(u − center)."""
     u = center
     for _ in range(60):
+        # fixed point of slope ±1/(steep cos u), which is below one where ripples bend more than f
         u = center + sign * np.arcsin(np.clip(u / steep, -1, 1))
     return u
 

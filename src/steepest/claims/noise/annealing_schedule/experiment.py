@@ -43,6 +43,8 @@ def metropolis(energies: Values, temperature: Values) -> Values:
     n = energies.shape[-1]
     sites = np.arange(n)
     beta = 1 / np.asarray(temperature)[..., None]
+    # a proposal has chance ½ and is accepted with min(1, e^(−rise/T)), which balances e^(−E/T)
+    # on every edge; (..., sites)
     up = 0.5 * np.exp(-np.maximum(np.roll(energies, -1, -1) - energies, 0) * beta)
     down = 0.5 * np.exp(-np.maximum(np.roll(energies, 1, -1) - energies, 0) * beta)
     matrix = np.zeros((*up.shape, n))
@@ -75,6 +77,7 @@ def law(
         while step < mark:
             doublings = int(np.log2(max(1.0, min(block * step, mark - step))))
             length = 2.0**doublings
+            # T at the geometric mean of first and last step: the middle of the block in log k
             matrix = metropolis(energies, schedule(np.sqrt(step * (step + length - 1))))
             for _ in range(doublings):
                 matrix = _with_rows_of_one(matrix @ matrix)
@@ -111,6 +114,7 @@ def walk(
         beta = np.log(step) / cs[:, None]
         proposed = (place + np.where(rng.random(place.shape) < 0.5, 1, -1)) % sites
         rise = flat[offset + proposed] - flat[offset + place]
+        # a step down has e^(−rise/T) ≥ 1 and is always taken
         place = np.where(rng.random(place.shape) < np.exp(-rise * beta), proposed, place)
         if step + 1 in marks:
             at.append(place)
@@ -121,5 +125,6 @@ def _with_rows_of_one(matrix: Values) -> Values:
     """Return a matrix whose diagonal is what is missing to one in each row."""
     sites = np.arange(matrix.shape[-1])
     matrix[..., sites, sites] = 0.0
+    # taken from the small chances beside it, which keep their relative precision in 1 − P_ii
     matrix[..., sites, sites] = 1.0 - matrix.sum(-1)
     return matrix

@@ -72,6 +72,7 @@ def exponent(c: float, depth: float, gap: float) -> float:
     [0.0, -0.25, -0.25]
     """
     if c < depth:
+        # the sum of the rates k^(−D/c) over k converges: some walks never leave
         return 0.0
     return -min(TRIES, gap / depth) if c == depth else -gap / c
 
@@ -98,15 +99,20 @@ def two_states(
     """
     pair = wells(energies)
     u = np.arange(np.log(first), np.log(marks[-1]) + GRID, GRID)
+    # T = c/log k at the middle of each cell of u = log k, (cells, c)
     T = cs / ((u[1:] + u[:-1]) / 2)[:, None]
     weight = np.exp(-energies / T[..., None])
     wrong = weight[..., pair.wrong].sum(-1)
     right = weight[..., pair.right].sum(-1)
+    # of the edge from a to a + 1: one over ½ e^(−max(E_a, E_b)/T)
     resistance = 2 * np.exp(np.maximum(energies, np.roll(energies, -1)) / T[..., None])
     bottoms = [np.flatnonzero(well)[energies[well].argmin()] for well in (pair.wrong, pair.right)]
     arc = (np.arange(len(energies)) >= min(bottoms)) & (np.arange(len(energies)) < max(bottoms))
+    # edges in series add resistances, and both arcs in parallel add conductances
     flow = 1 / resistance[..., arc].sum(-1) + 1 / resistance[..., ~arc].sum(-1)
+    # the chance relaxes to Gibbs's share with the sum of the rates out of both wells
     rate = escapes * flow * (1 / wrong + 1 / right)
+    # rates are frozen in a cell of u, whose number of steps is the difference of k = e^u
     remaining = np.exp(-rate * np.diff(np.exp(u))[:, None])
     resting = wrong / (wrong + right)
     chance = np.ones(len(cs))
@@ -114,6 +120,7 @@ def two_states(
     for q, factor in zip(resting, remaining, strict=True):
         chance = q + (chance - q) * factor
         path.append(chance)
+    # chances are nearly powers of k, hence straight lines in log k
     logs = np.log(np.array(path))
     return np.exp(np.stack([np.interp(np.log(marks), u, log) for log in logs.T]))
 

@@ -38,6 +38,7 @@ def balance_walk(
         residual = u * v - 1 - noise * jax.random.normal(jax.random.fold_in(key, i * fresh))
         moved = u - lr * residual * v
         other = v - lr * residual * u
+        # u² − v² becomes (u² − v²)(1 − γ²r²): the terms −2γruv and +2γruv cancel
         return moved, other, product * (1 - lr**2 * residual**2)
 
     def advance(state: tuple, ends: tuple) -> tuple:
@@ -60,6 +61,7 @@ def balance_law(imbalance: float, lr: float, noise: float, marks: kit.Values) ->
     last = 0
     for mark in np.asarray(marks):
         for _ in range(mark - last):
+            # (u² + v²)² = D² + 4(uv)²
             trace = np.sqrt(current**2 + 4)
             current *= 1 - 2 * lr**2 * noise**2 / (2 - lr * trace)
         values.append(current)
@@ -76,7 +78,7 @@ def walls(place: Any, tanh: Any, xp: Any = jnp) -> tuple[Any, Any]:
         xp: NumPy or JAX's.
     """
     bend = xp.tanh(place)
-    slope = 1 - bend**2
+    slope = 1 - bend**2  # of tanh
     heights = xp.where(
         tanh > 0.5,
         xp.stack([1.5 + bend, 1.5 - bend / 2]),
@@ -130,6 +132,7 @@ def valley_walk(
         drawn = jax.random.normal(jax.random.fold_in(key, i), (2,))
         gradient = 2 * heights * wide + jnp.sqrt(2 * alphas * heights**power) * drawn
         free = jnp.where(i < burn, 0.0, 1 - held)
+        # ∂/∂θ̂ of Σ θ̄_i² λ_i(θ̂)
         drift = (wide**2 * slopes).sum()
         total = total + jnp.where(i < burn, 0.0, wide**2)
         return place - free * lr * drift, wide - lr * gradient, total
@@ -147,6 +150,7 @@ def valley_walk(
 
 def spread(heights: kit.Values, alphas: kit.Values, lr: float) -> kit.Values:
     """Return ⟨θ̄_i²⟩ = γα_i/(2(1 − γλ_i)), exact at a fixed place."""
+    # the fixed point of v = (1 − 2γλ)² v + 2γ²αλ
     return lr * np.asarray(alphas) / (2 * (1 - lr * heights))
 
 

@@ -150,11 +150,13 @@ def averages(
         stretched += m * ridge**2 * (second @ output**2)  # Σ_jk second_j (x_j · g_k)²
         curved = (stretched / m + ridge * lengths) / m  # (1/m) Σ_k g_kᵀ H g_k
         bent = second @ (x @ slope) ** 2 / m + ridge * flat  # ∇Lᵀ H ∇L
+        # coins are independent, so that tr C = factor Σ|g_k|²/m, and C̃ = C + ∇L∇Lᵀ
         dissipation = lr / 2 * (factor * lengths / m + flat)
         kept = Averages(
             alignment=(theta - w) @ slope,
             dissipation=dissipation,
             covariance=dissipation - lr / 2 * flat,
+            # b independent draws: tr C = (E|g|² − |∇L|²)/b
             replaced=lr / 2 * ((lengths / m - flat) / batch + flat),
             slope=flat,
             curved=lr / 2 * (factor * curved + bent),
@@ -210,6 +212,7 @@ class NoisePoint(kit.Point):
             x, y, self.ridge, 0.0, w, w, lr, self.batch, key, burn=500, steps=2000
         )[1]
         late = jax.vmap(run)(kit.keys(key, 16))
+        # on a quadratic (θ − w)·∇L is twice the excess risk
         unit = lr * (1 / self.batch - 1 / self.examples)
         return {"excess": late.alignment / 2 / unit}
 

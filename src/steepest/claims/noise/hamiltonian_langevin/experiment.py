@@ -65,7 +65,7 @@ class Radii:
     ) -> kit.Values:
         """Return the radius for arrays of one shape, ``(cases,)``."""
         arrays = np.broadcast_arrays(*(np.asarray(a, float) for a in (slow, fast, step, friction)))
-        matrices = np.asarray(self.matrices(Lane(*arrays)))
+        matrices = np.asarray(self.matrices(Lane(*arrays)))  # (cases, directions, 2, 2)
         return np.abs(np.linalg.eigvals(matrices)).max((-1, -2))
 
     def best(self, slow: float, fast: float) -> kit.Values:
@@ -74,6 +74,7 @@ class Radii:
         All calls have one number of cases, so that one program serves.
         """
         cases = 25
+        # γ = 2√λ_min damps the slowest direction critically; h√λ_max = 1 is half of Verlet's limit
         middle = np.array([fast**-0.5, 2 * slow**0.5])
         width = np.log(4.0)
         radius = np.inf
@@ -117,7 +118,7 @@ def with_momentum(
 
     def of_lane(lane: Lane, key: kit.Key) -> dict:
         eigenvalues = jnp.stack([lane.slow, lane.fast])
-        deviation = 1 / jnp.sqrt(beta * eigenvalues)
+        deviation = 1 / jnp.sqrt(beta * eigenvalues)  # of the stationary law, 1/√(βλ)
 
         def one(key: kit.Key) -> tuple[jax.Array, jax.Array]:
             walk = underdamped(
@@ -195,6 +196,7 @@ def in_data(
 
 
 def exact_mean(eigenvalue: float, step: float, friction: float, steps: int) -> kit.Values:
+    # BAOAB (Leimkuhler and Matthews 2013): half a kick, half a drift, the decay, and back
     """Return the mean of x over its start, from rest, by the five matrices of a step; shape ``(steps + 1,)``."""
     kick = np.array([[1.0, 0.0], [-0.5 * step * eigenvalue, 1.0]])
     drift = np.array([[1.0, 0.5 * step], [0.0, 1.0]])

@@ -86,6 +86,7 @@ def expansion(
     def covariance(values: kit.Values, other: kit.Values) -> float:
         return mean(values * other) - mean(values) * mean(other)
 
+    # the walk's law is e^(−βf)(1 + ε(w − E w)) to first order in ε, so that E φ gains ε Cov(φ, w)
     whole = beta * square / 4 - laplacian / 2
     return Expansion(
         np.array([mean(values) for values in observables]),
@@ -110,6 +111,7 @@ def line_shift(beta: float) -> Shift:
     bend = lambda x: (3 * x**2 - 1) / 2
     return Shift(
         -beta * well(PLACES) - np.log(norm),
+        # less its mean, so that the law stays normalized
         slopes(PLACES) - bend(PLACES) - masses @ (slopes(x) - bend(x)),
         slopes(PLACES) - masses @ slopes(x),
     )
@@ -171,6 +173,7 @@ def rugged_second() -> float:
     second = 1 + AMPLITUDE * WAVES * np.cos(turn)
     third = -AMPLITUDE * WAVES**2 * np.sin(turn)
     fourth = -AMPLITUDE * WAVES**3 * np.cos(turn)
+    # E f = −∂_β log Z, and the next term of log Z is this coefficient over β
     return float(5 * third**2 / (24 * second**3) - fourth / (8 * second**2))
 
 

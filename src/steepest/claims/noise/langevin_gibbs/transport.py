@@ -66,9 +66,11 @@ def distances(
 
 def wasserstein(density: kit.Values, aim: kit.Values, x: kit.Values) -> float:
     """Return ``W₂`` of two densities on an even grid, which need not be normalized: ∫ (F⁻¹(G(x)) − x)² dG(x)."""
+    # trapezoids, without the half spacing, which cancels in the quotient
     below = lambda p: np.concatenate([[0.0], np.cumsum(p[1:] + p[:-1])])
     first = below(density)
     second = below(aim)
+    # F⁻¹(G(x)), the monotone map, is the optimal one in one dimension
     carried = np.interp(second / second[-1], first / first[-1], x)
     return float(np.sqrt(aim @ (carried - x) ** 2 / aim.sum()))
 
@@ -87,6 +89,7 @@ def parabola_distances(
     force = beta * SLOPE
     start = (AWAY, 1 / force)
     if narrow:
+        # twice the relative entropy: r − 1 − log r of a ratio r of variances, βm a² of a shift by a
         excess = lambda ratio: ratio - 1 - np.log(ratio) - force * AWAY**2
         start = (0.0, float(np.asarray(brentq(excess, 1e-9, 1.0))) / force)
     far = AWAY + 8 / force**0.5
@@ -147,14 +150,17 @@ def wells_gap(dimension: int, spring: float, beta: float = WARM) -> float:
     line, spacing = np.linspace(-far, far, NODES, retstep=True)
     lag = np.subtract.outer(np.arange(NODES), np.arange(NODES))
     away = np.where(lag == 0, 1, lag)
+    # −∂² between sinc functions at spacing h: π²/3h² on the diagonal, 2(−1)^k/(k²h²) at lag k
     kinetic = np.where(lag == 0, np.pi**2 / 3, 2 * (-1.0) ** lag / away**2) / (beta * spacing**2)
     x = np.stack(np.meshgrid(*[line] * dimension, indexing="ij"))
     mean = x.mean(0)
     slopes = x**3 - x + spring * (x - mean)
+    # the springs' Hessian k(I − 11ᵀ/d) has the trace k(d − 1)
     laplacian = (3 * x**2 - 1).sum(0) + spring * (dimension - 1)
     height = beta / 4 * (slopes**2).sum(0) - laplacian / 2
 
     energy = well(x).sum(0) + spring / 2 * ((x - mean) ** 2).sum(0)
+    # the root of Gibbs's law is the ground state; an odd factor overlaps with the slowest mode
     start = np.exp(-beta * energy / 2) * (0.1 + np.tanh(3 * mean))
     lowest, _ = eigsh(Energy(kinetic, height), k=2, which="SA", v0=start.ravel(), tol=TOLERANCE)
     return float(np.ptp(lowest))
@@ -166,6 +172,8 @@ def tied_gap(dimension: int, spring: float, beta: float = WARM) -> float:
     The mean x̄ moves d times as slowly as one coordinate, in the sum of d wells and of −log/β of what the d − 1
     differences have room for, each with the curvature ``k + 3x̄² − 1``.
     """
+    # x̄ has the potential F/d at the inverse temperature dβ,
+    # and each of the d − 1 differences adds log(curvature)/2β to F
     room = (dimension - 1) / (2 * beta * dimension)
     felt = lambda x: well(x) + room * np.log(spring + 3 * x**2 - 1)
     return spectral_gap(felt, beta * dimension, np.linspace(-3.5, 3.5, 6001))

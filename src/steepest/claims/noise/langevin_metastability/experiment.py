@@ -48,8 +48,9 @@ class ChainTimes(NamedTuple):
 
 def chain_times(step: float, beta: float) -> ChainTimes:
     """Return the exact exit times of the walk that is absorbed from the target on."""
-    variance = 2 * step / beta
+    variance = 2 * step / beta  # of the noise in a step x − εf' + √(2ε/β) ξ
     far = -reach(beta)
+    # Gauss's nodes stand half a standard deviation of a step apart in the mean
     count = int((TARGET - far) / (0.5 * variance**0.5)) + 10
     nodes, weights = np.polynomial.legendre.leggauss(count)
     half = (TARGET - far) / 2
@@ -72,6 +73,7 @@ def plane_chain_mean(step: float, beta: float, ratio: float, mean: float) -> flo
     x = far + half * (nodes + 1)
     spacing = 0.9 * variance**0.5
     softest = min(mean * ratio**0.5, mean / ratio**0.5)
+    # as far as βκy²/2 = 16 where the second direction is softest
     rows = int(np.sqrt(2 * 16 / (beta * softest)) / spacing) + 1
     y = spacing * (np.arange(rows) + 0.5)
     upper = np.stack(np.meshgrid(x, y, indexing="ij"), -1).reshape(-1, 2)
@@ -87,6 +89,7 @@ def plane_chain_mean(step: float, beta: float, ratio: float, mean: float) -> flo
     size = len(upper)
     kept = np.append(np.arange(size), 2 * size)
     folded = whole[kept]
+    # on even functions of y the columns of y and −y act as their sum
     folded = np.append(folded[:, :size] + folded[:, size : 2 * size], folded[:, 2 * size :], 1)
     return step * float(exit_moments(folded).mean[-1])
 
@@ -98,6 +101,7 @@ def line_time(beta: float, target: float = TARGET) -> float:
 
 def effective_time(beta: float, ratio: float, mean: float) -> float:
     """Return the same in the effective potential ``f + log κ/2β``, as for a second direction that is fast."""
+    # ∫ e^(−βκy²/2) dy ∝ κ^(−1/2): the second direction integrated out adds log κ/2β to f
     potential = lambda x: well(x) + np.log(stiffness(x, ratio, mean)) / (2 * beta)
     return passage_time(potential, beta, START, TARGET, -1 - reach(beta))
 
@@ -106,6 +110,7 @@ def plane_time(beta: float, ratio: float, mean: float) -> float:
     """Return the mean time to x = 1 of the diffusion on ``f(x) + κ(x)y²/2``, extrapolated from two grids."""
     coarse = _plane_time(beta, ratio, mean, *CELLS)
     fine = _plane_time(beta, ratio, mean, *(int(FINER * cells) for cells in CELLS))
+    # Richardson: the error of second order is FINER² times as small on the finer grid
     return fine + (fine - coarse) / (FINER**2 - 1)
 
 
@@ -131,6 +136,7 @@ def _plane_time(beta: float, ratio: float, mean: float, columns: int, rows: int)
         rise = beta * (potential[high] - potential[low])
         for start, end, jump in ((low, high, rise), (high, low, -rise)):
             shift = number[end] - number[start] + rows
+            # rates B(βΔf)/βh² balance e^(−βf) on every edge, as B(z)/B(−z) = e^(−z)
             jumps[number[start], shift] = _bernoulli(jump) / (beta * size**2)
     # absorbed at x = 1, half a cell away
     rise = beta * (_plane(TARGET, y, ratio, mean) - potential[-1])
@@ -164,14 +170,18 @@ def absorption_times(jumps: kit.Values, out: kit.Values, band: int) -> kit.Value
     windows = as_strided(rates[1:, band - 1 :], (count, band, band + 1), strides)
     for k in range(count):
         later = slice(k + 1, k + 1 + band)
+        # Grassmann, Taksar and Heyman: chances of the next state, from the rates out of k alone,
+        # whose sum takes no difference of large numbers
         share = 1 / (rates[k, band + 1 :].sum() + out[k])
         rates[k, band + 1 :] *= share
+        # what flowed into k goes on to its later states, is absorbed, or waits there
         back = windows[k, :, 0].copy()
         windows[k, :, 1:] += back[:, None] * rates[k, band + 1 :]
         out[later] += back * (share * out[k])
         gains[k] *= share
         gains[later] += back * gains[k]
     times = np.zeros(count + band)
+    # τ_k = gain_k + Σ p_kj τ_j over later states j, from the last one back
     for k in reversed(range(count)):
         times[k] = gains[k] + rates[k, band + 1 :] @ times[k + 1 : k + 1 + band]
     return times[:count]
@@ -185,6 +195,7 @@ def _bernoulli(z: kit.Values) -> kit.Values:
     """Return ``z/(e^z − 1)``, the rate over a rise of z where the potential is straight, in units of flat ones."""
     small = np.abs(z) < 1e-6
     safe = np.where(small, 1.0, z)
+    # z/(e^z − 1) = 1 − z/2 + O(z²)
     return np.where(small, 1 - z / 2, safe / np.expm1(safe))
 
 
@@ -197,6 +208,7 @@ def leave_chance(radius: float, dimension: int, horizon: float) -> float:
     size = radius / cells
     edges = size * np.arange(1, cells + 1)
     middles = edges - size / 2
+    # the radius has the density r^(d−1) e^(−r²/2)
     weigh = lambda r: r ** (dimension - 1) * np.exp(-(r**2) / 2)
     masses = weigh(middles)
     flows = weigh(edges) / size**2
@@ -204,9 +216,11 @@ def leave_chance(radius: float, dimension: int, horizon: float) -> float:
     diagonal = np.zeros(cells)
     diagonal += flows / masses
     diagonal[1:] += flows[:-1] / masses[1:]
+    # symmetric form of the generator, D^½ L D^(−½) with D the masses: the same eigenvalues
     beside = -flows[:-1] / np.sqrt(masses[1:] * masses[:-1])
     values, vectors = linalg.eigh_tridiagonal(diagonal, beside, select="i", select_range=(0, 7))
     # modes above the eighth have died at any horizon above one
+    # the chance to stay is Σ c_i² e^(−λ_i t), as the start is the stationary law in the ball
     overlaps = (np.sqrt(masses / masses.sum()) @ vectors) ** 2
     return float(1 - overlaps @ np.exp(-values * horizon))
 
@@ -238,6 +252,7 @@ def plane_time_by_columns(beta: Any, ratio: Any, mean: Any) -> jax.Array:
         safe = jnp.where(small, 1.0, rise)
         return jnp.where(small, 1 - rise / 2, safe / jnp.expm1(safe))
 
+    # finite volumes: over the distance of the middles, and the size of the cell that is left
     between = (sizes[1:] + sizes[:-1]) / 2
     rise = beta * jnp.diff(potential, axis=0)
     forward = rate(rise) / (beta * (between * sizes[:-1])[:, None])
@@ -254,6 +269,7 @@ def plane_time_by_columns(beta: Any, ratio: Any, mean: Any) -> jax.Array:
         matrix, constant = carry
         ahead, behind, up, down = column
         leave = ahead + behind + jnp.append(up, 0.0) + jnp.append(0.0, down)
+        # leave τ_i − up − down − behind τ_{i−1} = 1 + ahead τ_{i+1}, with τ_{i−1} = M τ_i + r
         system = jnp.diag(leave) - jnp.diag(up, 1) - jnp.diag(down, -1) - behind[:, None] * matrix
         right = jnp.concatenate([jnp.diag(ahead), (1 + behind * constant)[:, None]], 1)
         solved = jnp.linalg.solve(system, right)
@@ -333,5 +349,6 @@ class LangevinMetastabilityPoint(kit.Point):
         yield equal("over_formula", 1.0, share, 0.1, label="exit time over Kramers'")
 
     def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
+        # Kramers: 2π/√(f''(−1)|f''(0)|) e^(βΔf), with the curvatures 2 and −1
         flat = np.sqrt(2) * np.pi * np.exp(self.plane_beta * BARRIER)
         return {"over_arrhenius": float(observed["time"]) / float(flat)}

@@ -42,11 +42,13 @@ def compare(
     unit = (residuals**2).mean()  # 2L/K
     noise = _covariance(jacobian, residuals)
     white = _covariance(jacobian, rng.normal(scale=unit**0.5, size=residuals.shape))
+    # top eigenvector of JJᵀ of each example, (n, K): the residual of the longest gradient Jᵀr
     most_moved = np.linalg.eigh(jacobian @ jacobian.swapaxes(1, 2))[1][:, :, -1]
     sizes = np.linalg.norm(residuals, axis=1) * rng.choice([-1.0, 1.0], len(residuals))
     aligned = sizes[:, None] * most_moved
     values, vectors = np.linalg.eigh(hessian)
     top = vectors[:, ::-1][:, :SHOWN]
+    # sums are orthonormal: these are curvatures along combinations of them
     within, mixing = np.linalg.eigh(sums.T @ hessian @ sums)
     sharpest = sums @ mixing[:, -1]
     share = lambda matrix, v: (v @ matrix @ v) / (v @ hessian @ v) / unit
@@ -56,6 +58,7 @@ def compare(
         "cosine": _cosine(noise, hessian),
         "white": _cosine(white, hessian),
         "isotropic": _cosine(noise, np.eye(len(noise))),
+        # E tr(QCQᵀH) = tr C tr H/P over random rotations Q
         "turned": np.trace(noise) * np.trace(hessian) / len(noise) / _norms(noise, hessian),
         "alphas": np.array([share(noise, v) for v in top.T]),
         "silent": share(noise, sharpest),
@@ -63,6 +66,7 @@ def compare(
         "contrast": share(noise, differences @ mixing[:, -1]),
         "sharp": within[-1] / values[-1],
         "flattest": within[0] / values[-1],
+        # the constant guess 1/K of one-hot targets has L = (K − 1)/2K
         "risk": unit * classes / (classes - 1) * classes,
     }
 
@@ -92,6 +96,7 @@ def compare_labels(
     """
 
     def moment(targets: Values) -> Values:
+        # by its logits cross-entropy has the gradient p − y
         gradients = np.matmul((probabilities - targets)[:, None], jacobian)[:, 0]
         return gradients.T @ gradients / len(gradients)
 

@@ -30,6 +30,7 @@ def sgd(x: Values, y: Values, radius: float) -> Values:
     total = np.zeros((seeds, d))
     for t in range(n):
         total += weights
+        # the hinge loss has the subgradient −yx where the margin is below one, else zero
         wrong = y[:, t] * (x[:, t] * weights).sum(1) < 1
         weights += lr * (wrong * y[:, t])[:, None] * x[:, t]
     return total / n
@@ -54,6 +55,7 @@ def exponentiated(x: Values, y: Values, radius: float) -> Values:
     theta = np.zeros((seeds, d))
     total = np.zeros((seeds, d))
     for t in range(n):
+        # the largest of ±θ is taken off both exponents against overflow: it cancels in the weights
         largest = np.abs(theta).max(1, keepdims=True)
         up = np.exp(theta - largest)
         down = np.exp(-theta - largest)
@@ -105,7 +107,9 @@ def hard_for_sgd(rng: np.random.Generator, seeds: int, n: int, d: int, told_by: 
     signs = rng.choice([-1.0, 1.0], (seeds, d))
     y = np.take_along_axis(signs, places, 1) * _biased(rng, bias, (seeds, n))
     margins = np.sqrt(d) * signs * sgd(x, y, SMALL)
+    # labels agree with s_i with chance (1 + δ)/2, whatever the coordinate: (seeds, d)
     risk = (1 + bias) / 2 * hinge(margins) + (1 - bias) / 2 * hinge(-margins)
+    # B s/√d has margins ±B with these chances, and so the risk 1 − δB
     return risk.mean(1) - (1 - SMALL * bias)
 
 

@@ -79,6 +79,7 @@ def leave_chance(
     for step in range(steps - 1, -1, -1):
         means = decay(places, step)
         if before is None or not np.array_equal(means, before):
+            # (places, nodes): density of the next place, times Gauss's weight
             kernel = weights * np.exp((nodes - means[:, None]) ** 2 / (-2 * deviation**2))
             at_once = ndtr((means - delta) / deviation) + ndtr(-(means + delta) / deviation)
             before = means
@@ -94,6 +95,7 @@ def parabola_chance(
     """Return the chance on a parabola, of the exact process looked at every ``scale/β``."""
     steps = round(horizon * beta / scale)
     exponent = curvature * horizon / steps
+    # exact transition over a time h: the factor e^(−λh), the variance (1 − e^(−2λh))/λβ
     factor = np.exp(-exponent)
     deviation = np.sqrt(-np.expm1(-2 * exponent) / (curvature * beta))
     return leave_chance(lambda x, step: factor * x, float(deviation), delta, steps)
@@ -157,8 +159,10 @@ def exit_factor(curvature: float, delta: float, horizon: float, scale: float) ->
     ahead = curvature * delta / -np.expm1(-2 * curvature * horizon)
     fall = curvature * delta / np.tanh(curvature * horizon)
     decay = ahead * (fall - ahead)
+    # e^(−θ(a − θ)t) falls slowest, as Gaussian tails fall like e^(−a²t/4) at least
     time = scale * np.arange(1, int(DIGITS / (decay * scale)) + 2)
     root = np.sqrt(2 * time)
+    # E e^(θ max(S, 0)) for S ~ N(−at, 2t): P(S ≤ 0), and the rest by tilting the Gaussian with θ
     stays = ndtr(fall * time / root)
     rises = np.exp(-decay * time) * ndtr((2 * ahead - fall) * time / root)
     return float(np.exp(((stays + rises - 1) * scale / time).sum()))
@@ -192,8 +196,10 @@ def well_rate(start: float, delta: float, horizon: float) -> LeastAction:
             action, path = _leave_at(share, start, side, horizon)
             if action < best[0] * (1 - ACTION_ROUNDING):
                 best = (action, share, path)
+    # the deviation to first order has the variance v/β with v' = 2 − 2f''v
     linear = lambda t, y: [-well_slope(y[0]), 2 - 2 * well_curvature(y[0]) * y[1]]
     spread = solve_ivp(linear, (0, horizon), [start, 0.0], rtol=1e-10, atol=1e-12).y[1, -1]
+    # a Gaussian of variance v/β leaves [−δ, δ] with −log chance ≈ βδ²/2v
     return LeastAction(best[0], float(delta**2 / (2 * spread)), best[1], best[2])
 
 

@@ -44,6 +44,7 @@ def conducts(slow: int, fast: int, ratio: float) -> sparse.csr_array:
     """
     start = np.arange(slow + fast)
     edge = 0.5 * np.where(start < slow, 1 / ratio, 1.0)  # from site i to i + 1
+    # the chance from i + 1 back to i is that from i to i + 1: a symmetric matrix, a uniform law
     return _transitions(start, [(1, edge), (-1, np.roll(edge, 1))])
 
 
@@ -95,6 +96,7 @@ def lattice_share(slow: int, fast: int) -> float:
     (True, True)
     """
     if fast % 2:
+        # both sums of the docstring, over β/2
         return 4 * (slow - 1) / (4 * (slow - 1) + fast + 1)
     weight = 4 * (slow * (fast + 1) - fast)
     return weight / (weight + fast * (fast + 2))
@@ -102,6 +104,7 @@ def lattice_share(slow: int, fast: int) -> float:
 
 def slow_share(slow: Any, step: Any) -> Any:
     """Return the limit of the share: time is inverse to variance, ``q/(q + (1 − q)/k²)``."""
+    # Itô's dX = σ(X) dB has ∂²(σ²p) = 0 at rest: p ∝ 1/σ²
     return slow / (slow + (1 - slow) / step**2)
 
 
