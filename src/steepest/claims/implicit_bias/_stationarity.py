@@ -30,11 +30,14 @@ def kkt_residual(
         off_margin: ``Σ q (u/min u − 1)``.
         along: the axis of coordinates.
     """
+    # of conjugate phase, so that pull · sign is real where the pull has the phase of β
     size = abs(weights)
     sign = np.conj(weights) / size.where(size > 0, 1.0)
     factor = size ** (order / 2)
+    # by one factor of modulus |β|^(1/L), β has the derivative |β|^((L − 1)/L) of the others
     gradient = pull * sign * size ** (1 - order / 2)
     length = lambda values: (abs(values) ** 2).sum(along, skipna=False) ** 0.5
+    # KKT: the factors are in proportion to the gradient of the margins where the cosine is one
     cosine = (factor * gradient.real).sum(along, skipna=False) / (length(factor) * length(gradient))
     sine = (1 - cosine**2).clip(min=0) ** 0.5
     return xarray.concat([sine, off_margin], "part").max("part", skipna=False)
@@ -54,6 +57,7 @@ def slope_on_support(
     on = size > SUPPORT * size.max(along)
     count = on.sum(along)
     centred = lambda values: (values - values.sum(along) / count).where(on, 0.0)
+    # least squares of log|pull| on log|β|: covariance over variance
     x = centred(np.log(size.where(on, 1.0)))
     y = centred(np.log(abs(pull).where(on, 1.0)))
     return (x * y).sum(along) / (x**2).sum(along).where(count > 1)

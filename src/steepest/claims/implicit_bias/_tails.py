@@ -51,11 +51,13 @@ def both_tails(horizons: Sequence[float]) -> Tails:
 def log_loss(margins: jax.Array, power: bool | jax.Array) -> jax.Array:
     """Return log Σ e^(−u), or log Σ 1/(1 + u) where ``power`` is true; margins u ``(examples,)``."""
     above = jnp.maximum(margins, -0.999)  # where it is not used, u may be less than −1
+    # both losses by their logarithms, which do not underflow where margins are large
     return jax.nn.logsumexp(jnp.where(power, -jnp.log1p(above), -margins))
 
 
 def multipliers(margins: jax.Array, power: bool | jax.Array) -> jax.Array:
     """Return the loss's own weights of the examples, its slopes over their sum, ``(examples,)``."""
+    # −∂ log R/∂u_i are the slopes −ℓ'(u_i) over R: R cancels
     slopes = -jax.grad(log_loss)(margins, power)
     return slopes / slopes.sum()
 

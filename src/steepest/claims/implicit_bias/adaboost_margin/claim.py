@@ -156,6 +156,7 @@ class AdaboostMargin(kit.Claim[Setting]):
         margin = np.array([program.margin for program in setting.programs])
         size = np.log([len(y) for y in setting.labels])
         nu = np.array(self.shrinkages)
+        # the exact step at the edge γ̄ is arctanh γ̄, and no edge is smaller
         moved = np.multiply.outer(np.arctanh(margin), nu)  # να, (subsets, shrinkages)
         guarantee = _fall(margin[:, None], nu) - size[:, None] / (self.steps * moved)
         golden = (np.sqrt(5) - 1) / 2
@@ -465,6 +466,7 @@ class AdaboostMargin(kit.Claim[Setting]):
 def _fall(edge: Values, nu: Values) -> Values:
     """Return Υ_ν(γ), by how much log R falls for each unit that a step of edge γ adds to ‖w‖₁; the shape of both."""
     moved = nu * np.arctanh(edge)
+    # R is multiplied by ½(1 + γ)e^(−να) + ½(1 − γ)e^(να) = cosh να − γ sinh να
     return -np.log(np.cosh(moved) - edge * np.sinh(moved)) / moved
 
 
@@ -509,6 +511,7 @@ def _due(setting: Setting) -> Values:
 def _euclidean(stumps: Stumps, y: Values) -> float:
     """Return the ℓ1 margin of the combination of stumps with the largest ℓ2 margin, by its n multipliers."""
     signed = y[:, None] * stumps.matrix()
+    # the ℓ2 margin depends on examples by their Gram matrix alone, which VΛ^½ shares
     values, vectors = np.linalg.eigh(signed @ signed.T)
     q = hard_margin(vectors * np.sqrt(np.maximum(values, 0)), np.ones(len(y))).dual
     w = q @ signed

@@ -78,6 +78,7 @@ def _examples(
     x[:, 0] = y
     x[:, 1:shared] = 1.0
     for row, label, place in zip(x, y, places, strict=True):
+        # Dirichlet parts have the sum one: the ℓ1 norm of the row's own features is ``norm``
         parts = rng.dirichlet(np.ones(design.features)) * rng.choice([-1.0, 1.0], design.features)
         first = shared + place * design.features
         norm = design.common if label > 0 else design.rare
@@ -116,12 +117,14 @@ def adaptive(sets: Sets, length: float, steps: int) -> Values:
 
 def gradient(sets: Sets, steps: int) -> tuple[Values, Values]:
     """Train by gradient descent on squares, and by Adam with an ε far above all gradients, ``(seeds, shares, d)``."""
+    # the largest eigenvalue of XᵀX/n
     curvature = np.linalg.norm(sets.x, 2, axis=(-2, -1)) ** 2 / sets.y.shape[-1]
 
     def train(x: jax.Array, y: jax.Array, lr: jax.Array) -> tuple[jax.Array, jax.Array]:
         risk = lambda w: _squares(y * (x @ w)).mean()
         start = jnp.zeros(x.shape[1])
         plain = descend(risk, start, optax.sgd(lr), steps, record=steps).params
+        # F m/(√v + F) ≈ m where F is far above all gradients: Adam is descent with momentum
         floored = optax.adam(lr * FLOOR, eps=FLOOR)
         return plain, descend(risk, start, floored, steps, record=steps).params
 
@@ -138,6 +141,7 @@ def single_examples(sets: Sets, lr: float, steps: int, key: Key) -> tuple[Values
 
         def projected(w: jax.Array, key: Key) -> jax.Array:
             i = jax.random.randint(key, (), 0, len(y))
+            # with a step of one, this projects w on ⟨w, x_i⟩ = y_i
             return _squares(y[i] * (x[i] @ w)) / lengths[i]
 
         def plain(w: jax.Array, key: Key) -> jax.Array:

@@ -33,6 +33,7 @@ def least_norm_outputs(
     """
     S = (1 / squares).sum(-1)
     T = (y / squares).sum(-1)
+    # Cramer's rule; the numerator of q is (1 + S)T − TS = T
     determinant = (1 + S) * (1 + constants * S) - constants * T**2
     p = (S * (1 + constants * S) - constants * T**2) / determinant
     q = T / determinant
@@ -49,4 +50,5 @@ def evidence(
     """
     P = np.where(y > 0, 1 / squares, 0.0).sum(-1)
     N = np.where(y < 0, 1 / squares, 0.0).sum(-1)
+    # p/(k|q|) has the numerator S + k(S² − T²), where S² − T² = 4PN
     return (4 * constants * P * N + P + N) / (constants * np.abs(P - N))

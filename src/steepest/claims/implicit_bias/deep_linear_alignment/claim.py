@@ -160,6 +160,7 @@ class DeepLinearAlignment(kit.Claim[Setting]):
         return kit.law(
             direction=("seed unknown", [program.direction for program in setting.programs]),
             alignment=("pair", np.ones(layers)),
+            # σ₁^L grows like log(1/R), and σ₂ stays bounded
             ratio=("hidden late", np.tile(late ** (-1 / self.depth), (layers, 1))),
             imbalance=("seed pair row column", imbalance),
             allowed=("hidden seed", allowed(imbalance)),

@@ -81,6 +81,7 @@ def from_target(
     left: Values, singular: Values, right: Values, layers: int, most: int
 ) -> Float[np.ndarray, "most d d"]:
     """Return balanced layers whose product is U diag(s) Vᵀ."""
+    # s^(1/L) in every layer: W_{l+1}ᵀW_{l+1} = W_l W_lᵀ
     root = np.diag(singular ** (1 / layers))
     weights = np.zeros((most, *root.shape))
     weights[:layers] = root
@@ -211,6 +212,8 @@ def crossing(
         target = s[:, None, None] * np.einsum("pi,pj->pij", left, right)
         end = Ends(*map(np.asarray, descent(target, decay, layers, start)))
         z = np.einsum("pi,pij,pj->p", left, end.product, right)
+        # at a minimum d/ds of its value is s − uᵀZv, as Z need not be varied:
+        # less s, the slope of ½s², it is −z, and Newton's step is (value − ½s²)/z
         step = (end.value - 0.5 * s**2) / z
         s = s + step
         start = end.weights

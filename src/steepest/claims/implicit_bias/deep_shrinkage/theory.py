@@ -29,6 +29,7 @@ def threshold(decay: float, layers: int) -> float:
     """
     if layers <= 2:
         return decay if layers == 2 else 0.0
+    # there λz^(2/L − 2) = 1/(L − 2), so that s = z(1 + 1/(L − 2))
     return landing(decay, layers) * (layers - 1) / (layers - 2)
 
 
@@ -37,6 +38,7 @@ def turning(decay: float, layers: int) -> tuple[float, float]:
     if layers == 2:
         return decay, 0.0
     z = (decay * (layers - 2) / layers) ** _power(layers)
+    # there λz^(2/L − 2) = L/(L − 2), so that s = z(1 + L/(L − 2))
     return z * (2 * layers - 2) / (layers - 2), z
 
 
@@ -47,12 +49,15 @@ def kept(s: float, decay: float, layers: int) -> float:
     0.75
     """
     if layers == 1:
+        # ½(s − z)² + ½λz² is ridge regression
         return s / (1 + decay)
     if layers == 2:
+        # ½(s − z)² + λz is soft thresholding
         return max(s - decay, 0.0)
     least, at = turning(decay, layers)
     if s <= least:
         return 0.0
+    # from ``at`` on z + λz^(2/L − 1) rises, and at z = s it is above s
     excess = lambda z: z + decay * z ** (2 / layers - 1) - s
     root: Any = brentq(excess, at, s, xtol=1e-14)
     return float(root)

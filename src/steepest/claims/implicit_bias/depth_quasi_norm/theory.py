@@ -47,6 +47,7 @@ def interpolants(
     return np.array(
         [
             [
+                # the potential is scaled by α^L, of which the factor is absorbed in α
                 [depth_interpolation(x, y, depth, a * factor ** (1 / depth)).beta for a in row]
                 for x, y in problems
             ]
@@ -73,8 +74,10 @@ def missing_margin(
 ) -> xarray.DataArray:
     """Return how far the margin in ℓ_{2/L} is from that of the nearest predicted minimum, as a part of it."""
     fits = least > 0
+    # a least margin of one, as the minima have it
     beta = weights / least.where(fits, 1.0)
     gaps = ((beta - law.minima) ** 2).sum("feature")
     nearest = law.minima.isel(start=gaps.argmin("start"))
+    # with margins of one the normalized margin is 1/‖β‖_p
     ratio = quasi_norm(nearest, law.order) / quasi_norm(beta, law.order)
     return abs(1 - ratio).where(fits, 1.0)

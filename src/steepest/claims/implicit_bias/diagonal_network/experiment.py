@@ -142,6 +142,7 @@ def predict_ends(setting: Setting, alphas: tuple[float, ...]) -> kit.Prediction:
     """Return the program's interpolant at every scale, and those of the two limits."""
     problems = list(zip(*map(np.asarray, setting), strict=True))
     interpolants = [
+        # the flow from ±αθ₀ minimizes the hypentropy whose scale is α²θ₀²
         [hypentropy_interpolation(x, y, (alpha * shape) ** 2).beta for alpha in alphas]
         for x, y, shape in problems
     ]
@@ -172,6 +173,7 @@ def room_of_norm(
     """
     if alpha >= 1:
         return float("inf")
+    # |β| log|β| is zero at zero
     size = lambda end: np.maximum(np.abs(end), 1e-300)
     entropy = lambda end: float((np.abs(end) * (np.log(size(end) / shape**2) - 1)).sum())
     return (entropy(sparse) - entropy(beta)) / (np.log(alpha**-2.0) * np.abs(sparse).sum())
@@ -191,7 +193,9 @@ def _limits(
     inputs, targets, start = (np.frombuffer(part, dtype) for part in (x, y, shape))
     inputs = inputs.reshape(rows, -1)
     interpolants = [
-        min_norm_interpolation(inputs, targets, norm).beta for norm in ("l1", start**-2.0)
+        # ‖β/θ₀‖², the limit of the hypentropy at large α
+        min_norm_interpolation(inputs, targets, norm).beta
+        for norm in ("l1", start**-2.0)
     ]
     for beta in interpolants:
         beta.setflags(write=False)

@@ -206,6 +206,7 @@ class EarlyAlignment(kit.Claim[Setting]):
             length=("seed example", relative_lengths(x, y, sums)),
             wider_target=("seed constant class bordered", bordered_targets(setting, CONSTANTS)),
             alive=1.0,
+            # ‖∇R‖² ∝ R² log(1/R), as margins have the degree two: 1/R grows like t log t
             late_risk=("late", np.exp(-late) / late),
             wait=("mu", mean_of(selection_times(setting, self.copies), waiting)),
         )

@@ -80,6 +80,7 @@ def polar(weights: Values, target: Values) -> tuple[Values, Values, Values]:
     """
     size = np.linalg.norm(weights, axis=-1)
     unit = weights / size.clip(TINY)[..., None]
+    # |u − t| = 2 sin(θ/2) and |u + t| = 2 cos(θ/2) for unit vectors at an angle θ
     # by chords, which are exact for small angles
     near, far = (np.linalg.norm(unit - sign * target, axis=-1) for sign in (1, -1))
     return size, (unit * target).sum(-1), logarithm(near) - logarithm(far)
@@ -115,6 +116,7 @@ def meeting(times: np.ndarray, products: np.ndarray) -> np.ndarray:
     later = least[seed, last, neuron]
     step = times[last] - times[last - 1]
     with np.errstate(invalid="ignore", divide="ignore"):
+        # where the line through both readings is zero
         met = times[last] + step * later / (earlier - later)
     return np.where(first > 0, met, np.inf)
 

@@ -25,10 +25,13 @@ def selection_times(setting: Setting, copies: Values) -> Values:
     nearer = cosines.max(1)
     farther = cosines.min(1)
     angle = np.arccos(nearer)
+    # u = cos θ x₁ + sin θ e with e ⟂ x₁: ⟨e, x₂⟩ from ⟨u, x₂⟩ = μ cos θ + sin θ ⟨e, x₂⟩
     beside = (farther - mu * nearer) / np.sin(angle)
+    # ⟨u, x₂⟩ is zero at tan θ = −μ/⟨e, x₂⟩
     meets = np.arctan2(mu, -beside)
     share = np.where(cosines.argmax(1) == 0, (copies == 0).mean(), copies.mean())
     with np.errstate(invalid="ignore", divide="ignore"):
+        # dθ/dt = −p sin θ lets log tan(θ/2) fall at the rate p
         times = np.log(np.tan(angle / 2) / np.tan(meets / 2)) / share
     return np.where(one_sided(setting), times, 1.0)
 
@@ -123,6 +126,7 @@ def other_waits(law: xarray.Dataset) -> list[kit.Rival]:
         kit.rival(
             "the pull of both examples from the start",
             "it is the rate C of the window",
+            # ‖(x₁ + x₂)/2‖ = √((1 + μ)/2), in place of the share ½ of one example
             wait=law.wait * 0.5 / np.sqrt((1 + mus) / 2),
         ),
     ]
@@ -152,6 +156,7 @@ def bordered_targets(
         bordered = np.pad(x[seed], ((0, 0), (0, 1)), constant_values=constants[at])
         total = bordered[mine].sum(0)
         against = bordered[~mine].T
+        # total − Σ α_j x_j of least length: least squares with bounds on α
         shortest = total - against @ lsq_linear(against, total, bounds, method="bvls").x
         targets[seed, at, place] = shortest / np.linalg.norm(shortest)
     return targets

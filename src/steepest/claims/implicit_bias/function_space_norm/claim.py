@@ -323,6 +323,8 @@ def bends(w: Values, b: Values, v: Values) -> tuple[Values, Values]:
     w, b, v = (part[bent] for part in (w, b, v))
     knots = -b / w
     order = np.argsort(knots)
+    # [wx + b]₊ adds v|w| to the slope at its knot, whichever way it opens;
+    # left of all knots it is active where w < 0
     jumps = (v * np.abs(w))[order]
     return knots[order], (v * w)[w < 0].sum() + np.concatenate([[0.0], np.cumsum(jumps)])
 

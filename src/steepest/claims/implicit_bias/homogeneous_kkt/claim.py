@@ -255,6 +255,7 @@ class HomogeneousKkt(kit.Claim[Setting]):
         def advance(_: int, state: State) -> State:
             (log, u), slope = jax.value_and_grad(log_sum, has_aux=True)(state.theta)
             length = (state.theta @ state.theta) ** (DEGREE / 2)
+            # −log Σe^(−u) and min u, each over ‖θ‖^L; both are positive only once Σe^(−u) < 1
             now = jnp.where(log < 0, jnp.stack([-log, u.min()]) / length, 0.0)
             best = jnp.maximum(state.best, now)
             lost = jnp.where(best > 0, 1 - now / best, 0.0)
@@ -310,6 +311,7 @@ class HomogeneousKkt(kit.Claim[Setting]):
     def reached(self, x: Values, theta: Values, reach: float) -> Values:
         """Return which images have a neuron's kink within ``reach`` of its weights, shape ``(n, h)``."""
         w = theta[: -self.width].reshape(self.width, -1)
+        # a move of length r in w changes ⟨w, x⟩ by r‖x‖ at most
         return np.abs(x @ w.T) <= reach * np.linalg.norm(x, axis=1, keepdims=True)
 
     def kinks(self, setting: Setting, theta: Values, pairs: Values) -> Kinks:
@@ -554,6 +556,7 @@ def _over_gained(distance: Values, sizes: Values, margins: Values, degree: float
         margins: the logarithm of the smoothed margin.
         degree: L.
     """
+    # tan² of the angle from its sine
     tangent = distance**2 / (1 - distance**2)
     paid = (tangent[..., 1:] + tangent[..., :-1]) / 2 * np.diff(sizes, axis=-1)
     ratios = []

@@ -92,6 +92,7 @@ def _end_of_single_examples(
         return 0.5 * (x[i] @ w - y[i]) ** 2
 
     risk = mean_risk(squared, lambda w, x: x @ w, x, y)
+    # one example's loss has the curvature ‖x_i‖² along x_i: the largest sets the step
     rule = optax.sgd(multiple / (x**2).sum(1).max())
     path = descend(risk, start, rule, steps, record=steps, stochastic=one_example, key=key)
     return path.params

@@ -31,6 +31,7 @@ def convolve(
 ) -> End:
     """Follow the flow of one network from filters ``(L, d)``; those from the depth on are a unit, and stay."""
     used = jnp.arange(len(start))[:, None] < depth
+    # convolutions are over √d, so that √d e₀ is their unit
     unit = jnp.sqrt(x.shape[1]) * (jnp.arange(x.shape[1]) == 0)
     weights = lambda filters: convolved(jnp.where(used, filters, unit))
     return follow(weights, start, x, y, falls, power)

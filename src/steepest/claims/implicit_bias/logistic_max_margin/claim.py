@@ -125,6 +125,7 @@ class LogisticMaxMargin(kit.Claim[Setting]):
         log_times = np.array(self.log_times)
         passed = log_times[1:] - log_times[0]
         return kit.law(
+            # ‖∇R‖ ≈ γR in the end: R ∝ 1/t, and ‖w‖ grows by log t/γ
             growth=("seed later", passed / margins[:, None]),
             fall=("later", -passed),
             gap=("log_time", 1 / log_times),

@@ -79,6 +79,7 @@ def _solved(x: NDArray, y: NDArray) -> MarginProgram | None:
 
 def beyond(x: NDArray, y: NDArray, program: MarginProgram) -> float:
     """Return θ − 1: how far beyond the margin the nearest example outside the support is, by the margin."""
+    # θ − 1 of every example, which is zero on the support
     farther = y * (x @ program.direction) / program.margin - 1
     return float(farther[farther > SUPPORT].min(initial=np.inf))
 

@@ -157,6 +157,7 @@ class LogisticRay(kit.Claim[Setting]):
             velocity=("seed unknown", np.array(rays[:-1])),
             speed=1.0,
             approach=("middle", 1 / times[self.middle]),
+            # off S: Ṙ = −‖∇R‖² with ‖∇R‖ ≈ γR, so that the separable part has R = 1/γ²t
             excess=("seed late", 1 / np.multiply.outer(margins**2, times[-LATE:])),
             real_offset=("pixel", offsets[-1]),
             real_velocity=("pixel", rays[-1]),

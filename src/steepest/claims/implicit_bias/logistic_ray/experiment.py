@@ -58,6 +58,7 @@ def follow(x: Values, y: Values, times: Values, rtol: float) -> Paths:
 
 def velocity(log_time: Values, weights: Values) -> Values:
     """Return the slope of the weights in log t over the last readings, ``(..., d)``."""
+    # least squares: Σ (s − s̄)w/Σ (s − s̄)² with s = log t
     late = log_time[-LATE:] - log_time[-LATE:].mean()
     return np.einsum("r,...rd->...d", late, weights[..., -LATE:, :]) / (late**2).sum()
 

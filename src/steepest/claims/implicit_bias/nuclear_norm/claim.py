@@ -244,6 +244,7 @@ class NuclearNorm(kit.Claim[Setting]):
             # eigenvalues, as the flow stays on the common eigenvectors
             exact=("seed alpha row", diagonal(exact)),
             limit=("seed row", diagonal(_matrices(setting.commuting_programs))),
+            # w_i = α² e^{s_i} with s_i ≈ 2ν_i log(1/α): the dual ν is one on the support
             slope=("seed row", 2 * (1 - diagonal(duals))),
             enough=(
                 "family seed row column",

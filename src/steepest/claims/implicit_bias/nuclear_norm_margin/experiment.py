@@ -57,9 +57,11 @@ def draw(
     entries[np.arange(count), places] = rng.choice([-1.0, 1.0], count)
     for_labels = rng.standard_normal((outputs - 1, inputs)) / np.sqrt(inputs)
     signs = rng.choice([-1.0, 1.0], (outputs - 1, outputs))
+    # s_nj e_j x_nᵀ: ⟨A, W⟩ is the margin of label j of input n
     labels = np.einsum("nj,jo,ni->njoi", signs, unit, for_labels)
     for_classes = rng.standard_normal((outputs, inputs)) / np.sqrt(inputs)
     label = rng.integers(0, outputs, outputs)
+    # ⟨(e_c − e_j)x_nᵀ, W⟩ is the margin of class c against class j; √2 for Frobenius norm one
     against = [np.delete(unit[c] - unit, c, axis=0) / np.sqrt(2) for c in label]
     classes = np.einsum("njo,ni->njoi", against, for_classes)
     shape = (count, outputs, inputs)
@@ -97,6 +99,7 @@ def follow_all(sets: Sets, horizon: float) -> Ends:
         a: jax.Array, start: jax.Array, falls: jax.Array, one_layer: jax.Array, power: jax.Array
     ) -> tuple:
         def product(z: jax.Array) -> jax.Array:
+            # U over V in z: W = UVᵀ
             return jnp.where(one_layer, z[:outputs, :inputs], z[:outputs] @ z[outputs:].T)
 
         path = margin_flow(
@@ -122,5 +125,6 @@ def follow_all(sets: Sets, horizon: float) -> Ends:
     sizes = np.linalg.svd(weights, compute_uv=False)
     margins = np.einsum("snmoi,wsnroi->wsnrm", sets.a, weights)
     late = np.log(sizes[..., [-2, -1], :])
+    # slope of log σ in the logarithm of the fall, between readings LAST apart
     power = (late[..., 1, :] - late[..., 0, :]) / np.log(LAST)
     return Ends(margins.min(-1) / sizes.sum(-1), power, arrived)

@@ -545,6 +545,7 @@ def norms_of_two_layers(first: Values, second: Values) -> Values:
     """
     squares = (first**2).sum(2), (second**2).sum(1)
     sizes = np.abs(first).sum(2), np.abs(second).sum(1)
+    # a path is a weight in and one out: sums over paths factor at each hidden neuron
     order_2 = np.sqrt((squares[0] * squares[1]).sum(1))
     order_1 = (sizes[0] * sizes[1]).sum(1)
     return np.stack([order_2, order_1, np.sqrt(squares[0].sum(1) + squares[1].sum(1))])

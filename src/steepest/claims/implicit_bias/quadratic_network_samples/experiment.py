@@ -32,6 +32,7 @@ def draw(
     """Draw Gaussian inputs, and teachers of orthonormal neurons."""
     inputs = rng.standard_normal((seeds, largest, d))
     frames = np.linalg.qr(rng.standard_normal((seeds, d, d)))[0]
+    # projections on k orthonormal neurons, the A of Σ_k (u_kᵀx)²
     teachers = [frames[..., :k] @ np.swapaxes(frames[..., :k], 1, 2) for k in neurons]
     return Data(inputs, np.stack(teachers, 1))
 
@@ -62,6 +63,7 @@ def matrix(inputs: Any, labels: Any, used: Any, weights: Any, lr: Any, steps: in
         lr: step size.
         steps: how many.
     """
+    # f(x) = xᵀWWᵀx = ⟨xxᵀ, WWᵀ⟩, with xxᵀ as rows, (N, d²)
     products = (inputs[:, :, None] * inputs[:, None]).reshape(len(inputs), -1)
 
     def risk(weights: Any) -> Any:
@@ -101,8 +103,10 @@ def errors(
     seeds, neurons, d, _ = data.teachers.shape
     largest = data.inputs.shape[1]
     lanes = seeds * neurons * POINTS
+    # xᵀAx, (seeds, neurons, N)
     labels = np.einsum("snd,skde,sne->skn", data.inputs, data.teachers, data.inputs)
     by_lane = lambda values: np.repeat(values, POINTS, 0).astype(np.float32)
+    # 1/n for each of the first n examples: the risk is their mean, (neurons, POINTS, N)
     used = (np.arange(largest) < shown[..., None]) / shown[..., None]
     used = np.broadcast_to(used, (seeds, *used.shape)).reshape(lanes, largest)
     matrices = trainer(steps)(

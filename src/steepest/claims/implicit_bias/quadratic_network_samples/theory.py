@@ -27,10 +27,12 @@ def least_trace(
     point = np.zeros((size, size))
     positive = point
     for _ in range(iterations):
+        # proximal map of tr M on M ⪰ 0: eigenvalues fall by the threshold, and are cut at zero
         eigenvalues, vectors = np.linalg.eigh(point - THRESHOLD * np.eye(size))
         positive = (vectors * np.maximum(eigenvalues, 0)) @ vectors.T
         reflected = 2 * positive - point
         missing = labels - products @ reflected.ravel()
+        # z + P(2p − z) − p, with P the projection on the equations ⟨xxᵀ, M⟩ = y
         point = point + reflected - positive + (inverse @ missing).reshape(size, size)
     return positive
 
@@ -70,4 +72,5 @@ def numbers_of_rank(rank: Any, dimension: int) -> Any:
     array([3, 5, 6, 6])
     """
     rank = np.minimum(rank, dimension)
+    # rd − r(r + 1)/2 numbers of a frame of r orthonormal vectors, and r eigenvalues
     return rank * dimension - rank * (rank - 1) // 2

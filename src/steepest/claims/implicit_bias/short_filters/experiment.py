@@ -83,6 +83,7 @@ def follow_all(setting: Setting, taps: tuple[int, ...], horizon: float) -> Ends:
         falls: jax.Array,
         power: jax.Array,
     ) -> tuple:
+        # u keeps all d taps, w the first k
         masked = lambda channels: channels * jnp.stack([jnp.ones(d), mask])
 
         def margins(channels: jax.Array) -> jax.Array:
@@ -91,6 +92,7 @@ def follow_all(setting: Setting, taps: tuple[int, ...], horizon: float) -> Ends:
             return y * (x @ weights)
 
         def ratio(channels: jax.Array) -> jax.Array:
+            # Σ_c ‖u_c‖‖w_c‖ has the degree two of the margins: their ratio has none
             lengths = jnp.linalg.norm(masked(channels), axis=-1)
             return margins(channels).min() / lengths.prod(-1).sum()
 

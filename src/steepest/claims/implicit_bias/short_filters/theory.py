@@ -33,8 +33,10 @@ def largest_margin(x: Values, y: Values, taps: int) -> float:
     5.0
     """
     d = x.shape[1]
+    # p is one, and R_1 the ℓ2 norm
     if taps == 1:
         return hard_margin(x, y).margin
+    # every p is allowed: min Σ|β̂|²/p over Σp = d is (Σ|β̂|)²/d, so that R_d = ‖β̂‖₁/√d
     if taps == d:
         return float(np.sqrt(d)) * fourier_margin(x, y).margin
     return nuclear_norm_margin(shifted(y[:, None] * x, taps)).margin
@@ -54,6 +56,7 @@ def haar_basis(d: int) -> Values:
     """Return the orthonormal Haar wavelets as rows, of a power of two of coordinates."""
     rows = np.ones((1, 1))
     while len(rows) < d:
+        # differences of neighbours, beside the sums that the coarser wavelets are made of
         steps = np.kron(np.eye(len(rows)), [1.0, -1.0])
         rows = np.concatenate([np.kron(rows, [1.0, 1.0]), steps]) / np.sqrt(2)
     return rows
@@ -62,5 +65,6 @@ def haar_basis(d: int) -> Values:
 def haar_margin(x: Values, y: Values, taps: int) -> float:
     """Return the margin in R_k of the direction with the largest margin in ℓ1 of its Haar wavelets."""
     basis = haar_basis(x.shape[1])
+    # ⟨β, x⟩ = ⟨Bβ, Bx⟩ for orthonormal B
     beta = hard_margin(x @ basis.T, y, "l1").direction @ basis
     return float((y * (x @ beta)).min()) / norm(beta, taps)

@@ -81,6 +81,7 @@ def follow(x: np.ndarray, y: np.ndarray, lr: float, plain_lr: float, steps: int)
 
 def _power_tail(margins: jax.Array) -> jax.Array:
     """Return a loss like 1/u for large margins u, and convex: ``1 − u`` below zero."""
+    # 1/(1 + u) has the slope −1 at zero, where the line goes on
     return jnp.where(margins > 0, 1 / (1 + jnp.maximum(margins, 0.0)), 1 - margins)
 
 
