@@ -197,6 +197,8 @@ class BayesianDeepLinear(kit.Claim[Setting]):
         ]
         first, second = np.moveaxis(np.array([moments] * len(KINDS)), -1, 0)
         laws = {
+            # θ_⊥ is N(0, (s/n_0)I) given s, and f(x) − θ_∥ᵀx is N(0, s‖x_⊥‖²/n_0),
+            # whose fourth moment is three times the square of its second
             "scale": first,
             "perp": first * self.off / self.inputs,
             "spread": theory.spread(first, second, self.off),

@@ -52,6 +52,7 @@ def data_of_size(examples: Examples, size: float) -> Data:
     inverse = np.linalg.pinv(x)
     spectrum = np.linalg.svd(x, compute_uv=False)
     unscaled = len(x) * ((y @ inverse) ** 2).sum() / len(y)
+    # A is quadratic in the targets
     return Data(x, y * np.sqrt(size / unscaled), inverse, float(spectrum[-1] / spectrum[0]), new)
 
 

@@ -88,6 +88,7 @@ def spread_by_chain(square: kit.Values) -> kit.Values:
     mean = second.mean(-1, keepdims=True)
     all_of_them = fourth.mean(-1, keepdims=True)
     ratio = all_of_them / mean**2
+    # delta method: d(F/M²) = dF/M² − 2F dM/M³, with mean zero over chains
     return ratio + (fourth - all_of_them) / mean**2 - 2 * ratio * (second - mean) / mean
 
 
@@ -196,5 +197,6 @@ def prior_scales(
 
 def evidence_ratios(scales: kit.Values, points: float, size: float) -> kit.Values:
     """Return Z(L)/Z(0) as means over networks of the prior: E s^(−P/2) e^(−PA/2s + PA/2), ``(groups, layers)``."""
+    # log of s^(−P/2) e^(−PA/2s), less its value at s = 1, which is Z(0)'s
     logs = -points / 2 * (np.log(scales) + size / scales - size)
     return np.exp(logs).mean(1)

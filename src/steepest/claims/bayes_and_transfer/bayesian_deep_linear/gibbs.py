@@ -68,6 +68,7 @@ def gibbs_over_layers(
         below = problem.x
         for layer in range(len(fans) if sweep else 1):
             fresh = draw(layer)
+            # u(G + ΔW)B = y asks uΔW B = y − uGB; the least such ΔW is uᵀr/‖u‖² with the least r
             gap = problem.y - (above[layer] @ fresh) @ below
             step = gap @ problem.inverse if layer == 0 else _least_change(gap, below, pinned)
             norms = (above[layer] ** 2).sum((-1, -2), keepdims=True)
@@ -114,6 +115,7 @@ def _least_change(gap: kit.Values, below: kit.Values, pinned: bool) -> kit.Value
     """Return the least row r with rB = gap; the rank of B is P except where a layer is no wider than the data."""
     if pinned:
         return gap @ np.linalg.pinv(below, rcond=1e-10)
+    # B⁺ = (BᵀB)⁻¹Bᵀ, as the columns of B are independent
     gram = below.swapaxes(-1, -2) @ below
     return (below @ np.linalg.solve(gram, gap.swapaxes(-1, -2))).swapaxes(-1, -2)
 
@@ -122,6 +124,7 @@ def _read(weights: Sequence[kit.Values], problem: _Problem) -> tuple[kit.Values,
     """Return s, ‖θ_⊥‖², the relative residual and the outputs at new inputs of every chain."""
     row = _rows_above(weights)[0]
     theta = row @ weights[0]
+    # yX⁺ = θ_∥, the part in the span of the data
     off = theta - problem.y @ problem.inverse
     gap = np.linalg.norm(theta @ problem.x - problem.y, axis=(-1, -2))
     return (

@@ -35,6 +35,7 @@ def sample_scales(
 
     def log_likelihood(weights: jax.Array) -> jax.Array:
         square = scale(weights)
+        # log N(y; 0, s XᵀX/n_0), in which yᵀ(XᵀX)⁻¹y = ‖θ_∥‖² = PA/n_0
         return -points / 2 * (jnp.log(square) + size / square)
 
     def sample_prior(key: kit.Key) -> jax.Array:

@@ -15,12 +15,14 @@ def scale_moments(
 ) -> tuple[float, float]:
     """Return E s and E s² under the prior of s times s^(−power/2) e^(−PA/2s); the posterior has the power P."""
     power = points if power is None else power
+    # a moment E s^m takes 2m off the power of s in the weight
     logs = [scale_mixture(widths, power / 2 - moment, points * size / 2) for moment in (0, 1, 2)]
     return float(np.exp(logs[1] - logs[0])), float(np.exp(logs[2] - logs[0]))
 
 
 def spread(first: kit.Values, second: kit.Values, off: int) -> kit.Values:
     """Return E‖θ_⊥‖⁴/(E‖θ_⊥‖²)² from the first two moments of s: (d + 2)/d E s²/(E s)² in d dimensions."""
+    # given s, θ_⊥ is Gaussian in d dimensions: E‖θ_⊥‖⁴ = (d + 2)/d (E‖θ_⊥‖²)²
     return (off + 2) / off * np.asarray(second) / np.asarray(first) ** 2
 
 

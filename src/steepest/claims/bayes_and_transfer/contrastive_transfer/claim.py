@@ -212,7 +212,9 @@ class ContrastiveTransfer(kit.Claim[Setting]):
         return kit.law(
             offset=("shares", tau),
             factor=("shares", 1 / (1 - tau)),
+            # of fourth order in f
             slack=("shares seed scale", totals[..., None] * np.array(self.small) ** 4),
+            # means of b features have Σ/b for Σ
             blocks=("seed block", of_blocks / np.array(self.blocks)),
             several=("seed negatives", self.several_slack(setting, shared=True)),
             constant=SPREAD_CONSTANT,
@@ -235,6 +237,8 @@ class ContrastiveTransfer(kit.Claim[Setting]):
         forms = np.array([covariance_forms(f) for f in self.small_features(setting)])
         k = np.array(NEGATIVES)
         own_class, any_class = forms.T[:, :, None]
+        # 1ᵀ(diag(p) − ppᵀ)1 = k/(k + 1)² for what all v_i share,
+        # and the trace is k times that for what each has of its own
         curved = k / (k + 1) ** 2
         return curved * ((own_class if shared else k * own_class) + k * any_class) / (2 * np.log(2))
 

@@ -76,6 +76,7 @@ def leading_slack(features: kit.Values, shares: kit.Values) -> Slack:
         shares: of the classes, shape ``(10,)``.
     """
     centred = features - features.mean(1, keepdims=True)
+    # Σ_c of each class, (10, k, k), and fᵀΣ_d f over x of class c, (10, 10)
     covariances = np.einsum("cik,cil->ckl", centred, centred) / features.shape[1]
     forms = np.einsum("cik,dkl,cil->cd", features, covariances, features) / features.shape[1]
     return _weighted(forms, shares)
@@ -96,6 +97,7 @@ class Forms(NamedTuple):
 def covariance_forms(features: kit.Values) -> Forms:
     """Return means of fᵀΣ_d f over x of class c, for d = c and for every d; features have shape ``(10, n, k)``."""
     centred = features - features.mean(1, keepdims=True)
+    # ⟨f(x_i), f(x_j) − μ⟩, (c, i, j), and (c, i, d, j): its mean square over j is fᵀΣf
     own_class = np.einsum("cik,cjk->cij", features, centred)
     any_class = np.einsum("cik,djk->cidj", features, centred)
     return Forms(float((own_class**2).mean()), float((any_class**2).mean()))
@@ -104,12 +106,14 @@ def covariance_forms(features: kit.Values) -> Forms:
 def _weighted(forms: kit.Values, shares: kit.Values) -> Slack:
     """Return the parts from mean forms fᵀΣ_d f over x of class c, shape ``(10, 10)``."""
     pairs = pair_weights(shares)
+    # half of ℓ''(0) = 1/(4 log 2)
     unit = 1 / (8 * LOG_TWO)
     own = forms.diagonal()
     weight = pairs.collision / (1 - pairs.collision)
     return Slack(
         float(unit * (pairs.different.sum(1) * own).sum()),
         float(unit * (pairs.different * forms).sum()),
+        # x⁺ and x⁻ are of one class: v has the variance 2fᵀΣf
         float(unit * weight * 2 * (pairs.same * own).sum()),
     )
 
@@ -124,6 +128,7 @@ def mean_slack(images: kit.Values, shares: kit.Values, k: int) -> float:
     forms = np.einsum("cik,dkl,cil->cd", images, covariances, images) / images.shape[1]
     sizes = (images**2).sum(2).mean(1)
     traces = np.trace(covariances, axis1=1, axis2=2)
+    # E fᵀΣf = xᵀ E[WWᵀSWWᵀ] x, with ‖x‖² beside the trace
     return _weighted((1 + 1 / k) * forms + np.outer(sizes, traces) / k, shares).total
 
 
@@ -147,6 +152,7 @@ def block_slacks(
         negatives = features[negative_class[:, None], rng.integers(n, size=(draws, block))].mean(1)
         v = (x * (positives - negatives)).sum(1)
         centre = (x * (means[positive_class] - means[negative_class])).sum(1)
+        # ℓ'(v) = −1/((1 + e^v) log 2)
         slope = -1 / (1 + np.exp(centre)) / LOG_TWO
         excess = (
             np.logaddexp(0, -v) / LOG_TWO
@@ -203,6 +209,7 @@ def several_negatives(
     for k in numbers:
         weights = np.exp(-centre[:, :k])
         total = 1 + weights.sum(1)
+        # ∂ℓ/∂v_i = −e^(−v_i)/((1 + Σ_j e^(−v_j)) log 2), at class means: a term of mean zero
         tangent = -(weights * (v - centre)[:, :k]).sum(1) / total / LOG_TWO
         bits = lambda margins, k=k: np.log2(1 + np.exp(-margins[:, :k]).sum(1))
         difference = bits(v) - np.log2(total)
@@ -240,6 +247,7 @@ def pair_accuracy(images: kit.Values, weights: kit.Values, means: kit.Values) ->
         weights: shape ``(64, k)``.
         means: of the features by class, shape ``(10, k)``; a pair's threshold is half-way between them.
     """
+    # ⟨f, μ⟩ − ½‖μ‖² orders the means μ as their distances from f do
     scores = images @ weights @ means.T - 0.5 * (means**2).sum(1)  # (class, image, mean)
     right = scores[np.arange(CLASSES), :, np.arange(CLASSES)][:, :, None] > scores
     return float(right.mean(1)[~np.eye(CLASSES, dtype=bool)].mean())
@@ -319,6 +327,7 @@ class ContrastiveTransferPoint(kit.Point):
         slopes = np.array([mean_slack(images, shares, k) for k in dimensions])
         curves = []
         for level in (1e-4, 1e-2, 1.0):
+            # the slack is of fourth order in the scale
             scales = (level / slopes) ** 0.25
             ends = (scales, dimensions) if x == "amplitudes" else (dimensions, scales)
             curves.append(kit.predicted_curve(*ends, f"slack {level:g}"))

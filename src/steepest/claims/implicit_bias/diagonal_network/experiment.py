@@ -142,7 +142,7 @@ def predict_ends(setting: Setting, alphas: tuple[float, ...]) -> kit.Prediction:
     """Return the program's interpolant at every scale, and those of the two limits."""
     problems = list(zip(*map(np.asarray, setting), strict=True))
     interpolants = [
-        # the flow from ±αθ₀ minimizes the hypentropy whose scale is α²θ₀²
+        # the flow from θ₊ = θ₋ = αθ₀ minimizes the hypentropy of scale α²θ₀²
         [hypentropy_interpolation(x, y, (alpha * shape) ** 2).beta for alpha in alphas]
         for x, y, shape in problems
     ]
@@ -192,10 +192,9 @@ def _limits(
 ) -> tuple[np.ndarray, np.ndarray]:
     inputs, targets, start = (np.frombuffer(part, dtype) for part in (x, y, shape))
     inputs = inputs.reshape(rows, -1)
+    # the limits of the hypentropy: ‖β‖₁ at small α and ‖β/θ₀‖² at large ones
     interpolants = [
-        # ‖β/θ₀‖², the limit of the hypentropy at large α
-        min_norm_interpolation(inputs, targets, norm).beta
-        for norm in ("l1", start**-2.0)
+        min_norm_interpolation(inputs, targets, norm).beta for norm in ("l1", start**-2.0)
     ]
     for beta in interpolants:
         beta.setflags(write=False)

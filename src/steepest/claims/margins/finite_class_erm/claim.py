@@ -82,6 +82,7 @@ class FiniteClassErm(kit.Claim[None]):
     def predict(self, setting):
         return kit.law(
             threshold=("edge bits", [self._thresholds(edge) for edge in self.edges]),
+            # 2^b coins beat the edge ε with chances near e^(−2mε²): log 2/2ε² examples a bit
             price=("edge", np.log(2) / (2 * np.array(self.edges) ** 2)),
             charged=(
                 "length bits",

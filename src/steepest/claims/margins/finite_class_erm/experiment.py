@@ -61,6 +61,7 @@ def correlations(
         places = 2 ** np.arange(study.bits, dtype=np.int32)
         inputs = (rng.random((draws, samples, study.bits)) < study.ones) @ places
     inputs &= 2**study.read - 1
+    # parity of ⟨S, x⟩, the number of ones that both share
     odd = np.bitwise_count(inputs & secrets[:, None]) & 1
     flipped = rng.random((draws, samples), dtype=np.float32) > 0.5 + edge
     labels = np.where(odd ^ flipped, -1.0, 1.0)
@@ -80,6 +81,7 @@ def chosen(
     """
     place = np.arange(sums.shape[1])
     names = np.ceil(np.log2(place + 1))
+    # the risk is ½ − sum/2m: in sums, √(length · log 2/2m) is √(2m · log 2 · length)
     costs = penalty * np.sqrt(2 * samples * np.log(2) * names)
     scores = sums - costs.astype(np.float32)
     draws = np.arange(len(sums))
@@ -118,4 +120,5 @@ def crossing(samples: Values, shares: Values) -> float:
     if used.sum() < 2:
         return np.nan
     slope, start = np.polyfit(np.sqrt(samples[used]), ndtri(shares[used]), 1)
+    # the normal quantile of ½ is zero
     return float((start / slope) ** 2)

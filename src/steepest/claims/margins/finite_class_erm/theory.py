@@ -26,6 +26,7 @@ def chance_right(samples: int, edge: float, own: int, longest: int, penalty: flo
     """
     agreements = np.arange(samples + 1)
     below = binom.logcdf(agreements, samples, 0.5)  # log P(B ≤ k)
+    # a cost √(j log 2/2m) of the share is √(jm log 2/2) agreements
     costs = penalty * np.sqrt(np.arange(longest + 1) * samples * np.log(2) / 2)
     logs = np.zeros(samples + 1)
     chances = []
@@ -36,6 +37,7 @@ def chance_right(samples: int, edge: float, own: int, longest: int, penalty: flo
             # the largest number of agreements with which a name of so many bits still loses
             losing = np.ceil(agreements + cost - costs[own] - 1e-9).astype(int) - 1
             chance = np.where(losing < 0, -np.inf, below[np.clip(losing, 0, samples)])
+            # independent names lose all with the product of their chances
             logs = logs + names * chance
         chances.append((weights * np.exp(logs)).sum())
     return np.array(chances)
@@ -62,4 +64,5 @@ def _crossing(samples: Values, chances: Values) -> float:
     roots = np.sqrt(samples[near])
     quantiles = norm.ppf(chances[near])
     slope = np.cov(roots, quantiles)[0, 1] / np.var(roots, ddof=1)
+    # zero of the line of slope b through the means: √m = mean(√m) − mean(q)/b
     return float((roots.mean() - quantiles.mean() / slope) ** 2)

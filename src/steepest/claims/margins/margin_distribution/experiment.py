@@ -157,4 +157,5 @@ def ordered(true: np.ndarray, random: np.ndarray) -> np.ndarray:
     """
     n = true.shape[-1]
     ranks = rankdata(np.concatenate([true, random], -1), axis=-1)
+    # U is the rank sum less its least value, n(n + 1)/2; ties count by half
     return (ranks[..., :n].sum(-1) - n * (n + 1) / 2) / n**2

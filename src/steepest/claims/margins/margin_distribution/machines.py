@@ -39,6 +39,7 @@ def gram_matrices(x: kit.Values) -> list[kit.Values]:
     """Return an RBF kernel's matrix, whose width is the median distance, and one of ``(1 + ⟨x, x'⟩/E‖x‖²)²``."""
     inner = x @ x.T
     squares = np.diag(inner)
+    # ‖x − x'‖² = ‖x‖² + ‖x'‖² − 2⟨x, x'⟩
     apart = squares[:, None] + squares - 2 * inner
     middle = np.median(apart[~np.eye(len(x), dtype=bool)])
     return [np.exp(-apart / middle), (1 + inner / squares.mean()) ** 2]
@@ -56,7 +57,9 @@ def least_norm(gram: kit.Values, y: kit.Values, total: float) -> Machine:
         risk = float(np.logaddexp(0, -margins).sum())
         if abs(risk / total - 1) < _CLOSE:
             break
+        # the risk rises with the penalty
         low, high = (low, penalty) if risk > total else (penalty, high)
+    # ‖f‖² = αᵀKα for f = Kα
     return Machine(margins, float(np.sqrt(weights @ gram @ weights)), risk)
 
 
@@ -69,6 +72,7 @@ def _penalized(gram: kit.Values, y: kit.Values, penalty: float, weights: kit.Val
 
     for _ in range(_NEWTON):
         wrong = 1 / (1 + np.exp(y * (gram @ weights)))
+        # Newton's equation K(DK + λI)s = K(λα − yσ(−yf)), from which K is cancelled
         curvature = (wrong * (1 - wrong))[:, None] * gram + penalty * np.eye(len(y))
         step = np.linalg.solve(curvature, penalty * weights - y * wrong)
         if abs(step).max() <= 1e-9 * abs(weights).max():
@@ -98,6 +102,7 @@ def boosted(votes: kit.Values, y: kit.Values, total: float, most: int) -> Machin
             break
         edges = losses @ signed / losses.sum()
         best = int(abs(edges).argmax())
+        # AdaBoost's step ½ log((1 + γ)/(1 − γ)) at the edge γ
         step = np.arctanh(edges[best].clip(-1 + 1e-9, 1 - 1e-9))
         weights[best] += step
         margins = margins + step * signed[:, best]

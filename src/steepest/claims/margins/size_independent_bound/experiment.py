@@ -59,6 +59,7 @@ def search(x: Values, signs: Values) -> Values:
     angles = 2 * np.pi * np.arange(SEARCHED) / SEARCHED
     directions = np.stack([np.cos(angles), np.sin(angles)]).astype(np.float32)
     active = np.maximum(x.astype(np.float32) @ directions, 0)
+    # (draws, directions): max over ±u of Σ_i σ_i relu⟨u, x_i⟩
     sums = signs[:, None].astype(np.float32) @ active
     return np.abs(sums).max((1, 2)) / signs.shape[-1]
 
@@ -102,11 +103,14 @@ def shallow(
 
     def scaled(layers: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         hidden, last = layers
+        # a, b and c are the entries of the Gram matrix WᵀW of a network's hidden layer, (2, 2)
         a = together @ hidden[:, 0] ** 2
         b = together @ (hidden[:, 0] * hidden[:, 1])
         c = together @ hidden[:, 1] ** 2
         squares = together @ last**2
+        # ½‖θ‖² = 1, with ‖θ‖² = tr WᵀW + ‖v‖²
         norms = jnp.sqrt((a + c + squares) / 2)
+        # largest eigenvalue of a symmetric matrix of two rows, whose root is the spectral norm
         spectral = jnp.sqrt((a + c) / 2 + jnp.sqrt(((a - c) / 2) ** 2 + b**2))
         of_hidden = jnp.where(is_spectral, spectral, norms)
         return hidden / of_hidden[:, None], last / jnp.where(is_spectral, jnp.sqrt(squares), norms)
@@ -148,6 +152,7 @@ def deep(
         def layer(hidden: jax.Array, part: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
             weights, is_used = part
             z = hidden @ weights.T
+            # max(z, az) is a leaky ReLU of slope a below zero, for a ≤ 1
             return jnp.where(is_used > 0, jnp.maximum(z, slope * z), hidden), None
 
         hidden = jax.lax.scan(layer, x, (layers[0], used))[0]
@@ -155,6 +160,7 @@ def deep(
 
     def scaled(layers: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         hidden, last = layers
+        # both layers' squares sum to L
         norm = jnp.sqrt(((hidden**2).sum() + (last**2).sum()) / depth)
         return hidden / norm, last / norm
 

@@ -24,7 +24,8 @@ def neuron_correlation(x: Float[np.ndarray, "n 2"], signs: Float[np.ndarray, " n
     ends = np.sort(np.concatenate([angles - np.pi / 2, angles + np.pi / 2]) % (2 * np.pi))
     widths = np.diff(ends, append=ends[0] + 2 * np.pi)
     middles = ends + widths / 2
-    active = np.cos(middles[:, None] - angles) > 0
+    active = np.cos(middles[:, None] - angles) > 0  # (arcs, n)
+    # Σ σ_i x_i over the active points of each arc, (arcs, 2)
     g = (active * signs) @ x
     lengths = np.linalg.norm(g, axis=1)
     directions = np.arctan2(g[:, 1], g[:, 0])
@@ -54,6 +55,7 @@ def neuron_constant(aspect: float, rng: np.random.Generator) -> float:
     sizes = np.outer(s, s)
     covariance = sizes * arc_cosine(u @ u.T / sizes).outer
     variances, modes = np.linalg.eigh(covariance)
+    # Gaussian of covariance VΛVᵀ from white noise; rounding leaves eigenvalues below zero
     process = (
         rng.standard_normal((PROCESSES, DIRECTIONS)) @ (modes * np.sqrt(variances.clip(min=0))).T
     )

@@ -99,6 +99,7 @@ def follow(
         "train": lambda p: error(p, slice(None, n)),
         "test": lambda p: error(p, slice(n, None)),
         "margin": lambda p: jnp.median(network_margins(net.apply(p, x[:n]), y[:n])),
+        # the product of spectral norms is a Lipschitz constant, as a ReLU's is one
         "lipschitz": lambda p: jnp.prod(jnp.stack([spectral_norm(w) for w in weight_matrices(p)])),
         "complexity": lambda p: spectral_complexity(weight_matrices(p), reference),
         "scale": lambda p: frobenius_norm(x[:n]) / n,

@@ -206,6 +206,8 @@ class AnnealingNearConvex(kit.Claim[Setting]):
             trapped=1.0,
             langevin=(
                 "ratio frequency",
+                # ripples slow the drift by ⟨e^u⟩⟨e^(−u)⟩ = I₀(a/T)² (Lifson and Jackson 1962);
+                # a unit of time has 2L = 2(1 + aω²) steps
                 [[2 * (1 + r * w**2) * i0(r) ** 2 for w in FREQUENCIES] for r in self.ratios],
             ),
         )

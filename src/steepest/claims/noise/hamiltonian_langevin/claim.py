@@ -141,9 +141,12 @@ class HamiltonianLangevin(kit.Claim[Setting]):
             plain_steps=("kappa", np.log(FALL) / np.log1p(-1 / kappas[:-1])),  # (1 − 1/κ)^n
             heavy_ball=("lane", (root - 1) / (root + 1)),
             radius=("lane", [baoab_rate(lane[:2], *lane[2:]) for lane in zip(*lanes, strict=True)]),
+            # h√λ_max = 2 is Verlet's limit; BAOAB samples x of a quadratic exactly,
+            # and βv² with the mean 1 − h²λ/4
             threshold=2.0,
             place=1.0,
             velocity=1 - self.stretch**2 / 4,
+            # Euler's 1/(1 − ελ/2) at ελ = 1
             plain_place=2.0,
         )
 

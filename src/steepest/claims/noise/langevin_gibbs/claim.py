@@ -231,6 +231,7 @@ class LangevinGibbs(kit.Claim[Setting]):
         betas = np.array(self.rugged_betas)
         fractions = self.fractions(setting)
         return kit.law(
+            # x' = (1 − ελ)x + √(2ε/β)ξ has the variance 1/(1 − ελ/2) at rest, in units of 1/βλ
             variance=("multiple direction", self.over_time(fractions, 1 / (1 - fractions / 2))),
             gibbs=("beta moment", [expansion.gibbs for expansion in theory]),
             bias=("beta moment", [expansion.bias for expansion in theory]),
@@ -252,6 +253,7 @@ class LangevinGibbs(kit.Claim[Setting]):
         """Return √(2KL/βm) e^(−mt) for a normal law of Gibbs's variance on the parabola, shape of ``times``."""
         force = self.beta * SLOPE
         entropy = force * AWAY**2 / 2
+        # Talagrand: W₂² ≤ 2KL/βm, where a shift by a has KL = βma²/2
         return np.sqrt(2 * entropy / force) * np.exp(-SLOPE * times)
 
     def wells_theory(self) -> Values:
@@ -266,6 +268,7 @@ class LangevinGibbs(kit.Claim[Setting]):
     def over_time(self, fractions: Values, end: Values) -> Values:
         """Return the mean over the readings of a variance that starts at one and tends to ``end``."""
         times = np.arange(self.burn + 1, 2 * self.burn + 1)[:, None, None]
+        # the distance from the variance at rest falls by (1 − ελ)² a step
         return (end + (1 - end) * (1 - fractions) ** (2 * times)).mean(0)
 
     def observe(self, setting, key):
