@@ -47,7 +47,7 @@ def interpolants(
     return np.array(
         [
             [
-                # the potential is scaled by α^L, of which the factor is absorbed in α
+                # a factor f of α^L is one of f^(1/L) of α
                 [depth_interpolation(x, y, depth, a * factor ** (1 / depth)).beta for a in row]
                 for x, y in problems
             ]

@@ -37,7 +37,7 @@ def chance_right(samples: int, edge: float, own: int, longest: int, penalty: flo
             # the largest number of agreements with which a name of so many bits still loses
             losing = np.ceil(agreements + cost - costs[own] - 1e-9).astype(int) - 1
             chance = np.where(losing < 0, -np.inf, below[np.clip(losing, 0, samples)])
-            # independent names lose all with the product of their chances
+            # names are independent: all lose with the product of their chances
             logs = logs + names * chance
         chances.append((weights * np.exp(logs)).sum())
     return np.array(chances)

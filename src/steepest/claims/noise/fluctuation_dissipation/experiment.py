@@ -212,8 +212,8 @@ class NoisePoint(kit.Point):
             x, y, self.ridge, 0.0, w, w, lr, self.batch, key, burn=500, steps=2000
         )[1]
         late = jax.vmap(run)(kit.keys(key, 16))
-        # on a quadratic (θ − w)·∇L is twice the excess risk
         unit = lr * (1 / self.batch - 1 / self.examples)
+        # on a quadratic (θ − w)·∇L is twice the excess risk
         return {"excess": late.alignment / 2 / unit}
 
     def run_conditions(self, observed):

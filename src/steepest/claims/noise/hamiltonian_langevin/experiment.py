@@ -196,8 +196,8 @@ def in_data(
 
 
 def exact_mean(eigenvalue: float, step: float, friction: float, steps: int) -> kit.Values:
-    # BAOAB (Leimkuhler and Matthews 2013): half a kick, half a drift, the decay, and back
     """Return the mean of x over its start, from rest, by the five matrices of a step; shape ``(steps + 1,)``."""
+    # BAOAB (Leimkuhler and Matthews 2013): half a kick, half a drift, the decay, and back
     kick = np.array([[1.0, 0.0], [-0.5 * step * eigenvalue, 1.0]])
     drift = np.array([[1.0, 0.5 * step], [0.0, 1.0]])
     damp = np.diag([1.0, np.exp(-friction * step)])

@@ -177,7 +177,7 @@ class OnePassSgd(kit.Claim[None]):
             eg_limit=("dimension", np.sqrt(2 * np.log(2 * d) / self.examples)),
             sgd_collapse=("ray", np.ones(len(self.rays))),
             eg_collapse=("log_ray", np.ones(len(self.log_rays))),
-            # Bδ(1 − (n − 1)/2n) at δ = √(d/n): by (n − 1)/2n the mean iterate has come on the way
+            # Bδ(1 − (n − 1)/2n) at δ = √(d/n): the mean iterate has come (n − 1)/2n of the way
             sgd_taken=("d n", sgd_bound * (1 + 1 / n) / 2),
             eg_taken=("d n", eg_bound / 2),
         )
