@@ -31,6 +31,7 @@ def train(
     z = y[:, None, :] * sign[..., None]  # (sets, neurons, n)
     real = (np.abs(x).sum(-1) > 0)[:, None]
     awaited = np.ones(sign.shape, bool) if every else sees_own(sets)
+    # x₊ = Σ x_i over the class: once all its gates are open, and no other is, w turns towards it
     pulls = np.einsum("sjn,snd->sjd", np.maximum(z, 0) * real, x)
     length = np.linalg.norm(pulls, axis=-1)
     target = pulls / np.maximum(length, 1e-300)[..., None]
@@ -46,6 +47,7 @@ def train(
         if not going.any():
             break
         pull, grow = _forces(w, v, x, y)
+        # ‖w'‖/‖w‖ of balanced neurons, which keep |v| = ‖w‖
         size = np.where(watched, np.linalg.norm(pull, axis=-1) / np.abs(v), 0.0).max(-1)
         step = np.where(going, STEP / np.maximum(size, 1e-300), 0.0)
         start = w
@@ -75,6 +77,7 @@ def _forces(w: Values, v: Values, x: Values, y: Values) -> tuple[np.ndarray, np.
     products = w @ np.swapaxes(x, -1, -2)
     outputs = np.maximum(products, 0)
     slopes = y * np.exp(-y * np.einsum("sj,sjn->sn", v, outputs))
+    # −∂L/∂w_j = v_j Σ_i 1[⟨w_j, x_i⟩ > 0] y_i e^(−y_i f_i) x_i
     pull = v[..., None] * (((products > 0) * slopes[:, None]) @ x)
     return pull, np.einsum("sjn,sn->sj", outputs, slopes)
 
@@ -106,5 +109,6 @@ def _until(w: Values, pull: Values, x: Values, z: Values, real: Values) -> np.nd
 def _log_tangent(w: Values, target: Values) -> np.ndarray:
     """Return log tan(θ/2), θ the angle of every neuron to its target."""
     u = unit(w)
+    # ‖u − t‖ = 2 sin(θ/2) and ‖u + t‖ = 2 cos(θ/2): exact at small angles, unlike the cosine
     near = np.linalg.norm(u - target, axis=-1)
     return np.log(np.maximum(near, 1e-300) / np.linalg.norm(u + target, axis=-1))

@@ -21,6 +21,7 @@ def separability(sets: Sets) -> np.ndarray:
     length = np.linalg.norm(sets.x, axis=-1)
     unit = sets.y[..., None] * sets.x / np.where(length > 0, length, 1.0)[..., None]
     gram = unit @ np.swapaxes(unit, -1, -2)
+    # μ = min y_i y_j cos(x_i, x_j): pairs with a row of zeros count as one, the largest cosine
     real = length > 0
     return np.where(real[:, None] & real[:, :, None], gram, 1.0).min((1, 2))
 

@@ -22,12 +22,14 @@ def selection_time(sets: Sets, *, others: bool = True) -> np.ndarray:
     x, y, u, sign = sets
     z = y[:, None, :] * sign[..., None]
     s = z[..., None] * x[:, None]  # (sets, neurons, n, d)
+    # s_i = σ y_i x_i: ⟨w, s_i⟩ = ⟨w, x_i⟩ for the own class, −⟨w, x_i⟩ for the other
     of_class = z > 0
     products = np.einsum("sjnd,sjd->sjn", s, u)
     w = u
     time = np.zeros(sign.shape)
     for _ in range(x.shape[1]):
         wrong = products < 0
+        # gates are open at ⟨w, x⟩ > 0: an example of the other class pulls while ⟨w, s_i⟩ < 0
         active = np.where(of_class, ~wrong, wrong & others)
         pull = np.einsum("sjn,sjnd->sjd", active, s)
         rate = np.einsum("sjnd,sjd->sjn", s, pull)
@@ -40,10 +42,12 @@ def selection_time(sets: Sets, *, others: bool = True) -> np.ndarray:
         step = np.where(moves, step, 0.0)
         time = time + _duration(w, pull, step[..., 0])
         products = products + step * rate
+        # the product that was crossed is zero exactly: rounding must not leave it wrong once more
         np.put_along_axis(
             products, index, np.where(moves, 0.0, np.take_along_axis(products, index, -1)), -1
         )
         w = w + step * pull
+        # the path of directions does not depend on ‖w‖, as τ and the products scale with it
         size = np.linalg.norm(w, axis=-1, keepdims=True)
         w = w / size
         products = products / size
@@ -52,6 +56,7 @@ def selection_time(sets: Sets, *, others: bool = True) -> np.ndarray:
 
 def _duration(w: Values, pull: Values, step: Values) -> np.ndarray:
     """Return ∫dτ/‖w + τG‖ over 0 ≤ τ ≤ step."""
+    # ∫dτ/√(a + 2bτ + cτ²) = arsinh((b + cτ)/√(ac − b²))/√c, a = ‖w‖², b = ⟨w, G⟩, c = ‖G‖²
     square = (pull**2).sum(-1)
     along = (w * pull).sum(-1)
     across = np.sqrt(np.maximum((w**2).sum(-1) * square - along**2, 1e-300))
@@ -70,6 +75,7 @@ def lengths(sets: Sets, *, count: bool = False, least: bool = False) -> np.ndarr
     if count:
         return total[..., 0]
     if least:
+        # ‖Σ x_i‖² ≥ Σ‖x_i‖² + μ Σ_{i≠j} ‖x_i‖‖x_j‖ = (1 − μ) Σ‖x_i‖² + μ (Σ‖x_i‖)²
         squares = of_class @ (length**2)[..., None]
         mu = separability(sets)[:, None, None]
         return np.sqrt((1 - mu) * squares + mu * total**2)[..., 0]

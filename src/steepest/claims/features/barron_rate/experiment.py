@@ -59,8 +59,10 @@ def choose(columns: Values, target: Values, count: int) -> Values:
     residual = target.copy()
     chosen = []
     for _ in range(count):
+        # Gram and Schmidt: left are the parts of columns at right angles to those chosen
         squares = (left**2).sum(0)
         alive = squares > 1e-9 * len(columns)
+        # a column takes ⟨r, left⟩²/‖left‖² of ‖r‖² unless it is in their span
         gains = np.where(alive, (residual @ left) ** 2 / np.where(alive, squares, 1), -1.0)
         gains[chosen] = -2.0
         best = int(gains.argmax())

@@ -105,9 +105,12 @@ def train(
         if not risk >= target:
             break
         if t == 0:
+            # the tangent kernel: Σ_j a_j² g_ij g_kj ⟨x_i, x_k⟩ of the hidden layer,
+            # and Σ_j ⟨w_j, x_i⟩₊⟨w_j, x_k⟩₊ of the output weights
             kernel = (gates * a**2) @ gates.T * (x @ x.T) + both * features @ features.T
             lr = step * 4 * n / np.linalg.eigvalsh(scale**2 * kernel)[-1]
         slope = lr * scale * y / (1 + np.exp(margins)) / n
+        # of the output weights before the step, as both layers step at once
         change = a[:, None] * (gates.T @ (slope[:, None] * x))
         if both:
             a = a + slope @ features

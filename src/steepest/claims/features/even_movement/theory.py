@@ -34,6 +34,7 @@ def pull(kernel: Values, y: Values, step: float, target: float) -> Pull:
         target: risk at which descent stops.
     """
     n = len(y)
+    # ℓ'' ≤ ¼: the mean logistic risk curves by λ_max/4n at most in the kernel's features
     lr = step * 4 * n / np.linalg.eigvalsh(kernel)[-1]
     total = np.zeros(n)
     delayed = np.zeros((n, n))
@@ -42,6 +43,7 @@ def pull(kernel: Values, y: Values, step: float, target: float) -> Pull:
         if np.logaddexp(0, -margins).mean() < target:
             break
         now = lr * y / (1 + np.exp(margins)) / n
+        # total holds the pulls before this one, so that it grows after the line that reads it
         delayed += np.outer(now, total)
         total = total + now
     return Pull(total, delayed)
@@ -74,8 +76,10 @@ def movements(x: Values, y: Values, step: float, target: float) -> Movements:
     inputs = rng.standard_normal((POOL, x.shape[1])) @ x.T
     gates = (inputs > 0).astype(float)
     return Movements(
+        # √m Δw_j = a_j Σ_i C_i g_i x_i
         hidden=np.linalg.norm(gates @ (alone.total[:, None] * x), axis=1),
         output=np.abs(np.maximum(inputs, 0) @ both.total),
+        # Δw_j by the pulls before lifts ⟨w_j, x_i⟩ by a_j/√m Σ_k C_k g_k ⟨x_i, x_k⟩ at the next one
         grown=np.abs(((gates @ (both.delayed * cosines)) * gates).sum(1)),
     )
 
@@ -88,6 +92,7 @@ def far_outputs(moved: Movements, widths: Sequence[int], *, second: bool = True)
     ratios = []
     for m in widths:
         more = second * moved.grown / np.sqrt(m)
+        # a pair moves by o + s and |o − s|: its mean square is o² + s²
         rms = np.sqrt(np.mean(moved.output**2 + more**2))
         ratios.append(largest(moved.output + more, m) / rms)
     return np.array(ratios)
@@ -107,5 +112,6 @@ def gaussian_extremes(widths: Sequence[int]) -> Values:
 def largest(size: Values, width: int) -> float:
     """Return the expected largest of the m/2 different neurons of a network, by their empirical law."""
     ordered = np.sort(size)
+    # P(max ≤ x) = F(x)^(m/2), so that the i-th of n has the weight (i/n)^(m/2) − ((i − 1)/n)^(m/2)
     below = np.arange(len(ordered) + 1) / len(ordered)
     return float(ordered @ np.diff(below ** ((width + 1) // 2)))

@@ -44,9 +44,11 @@ def follow(
 
     def jacobian(clock: float, potential: np.ndarray) -> np.ndarray:
         grown = 2 * slope * (features.T @ potential)
+        # ∂c_j/∂Q_i = 2 start cosh(2G_j) F_ij, or 2 start e^(±2G_j) F_ij: diag(growth) in F diag Fᵀ
         growth = 2 * start * (np.cosh(grown) if signs is None else np.exp(grown))
         outputs = (features * growth) @ features.T
         q = velocity(clock, potential)
+        # the softmax has the derivative diag(q) − q qᵀ
         return -q[:, None] * (outputs - q @ outputs)
 
     begin = np.zeros(len(features))

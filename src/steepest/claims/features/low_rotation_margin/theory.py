@@ -10,8 +10,10 @@ from steepest.programs import hard_margin
 
 def largest_margin(features: np.ndarray, signs: np.ndarray | None = None) -> float:
     """Return ``max min_i Σ_j c_j F_ij`` over ``Σ|c_j| ≤ 1``, by a linear program; with signs, c_j of these only."""
+    # without signs c_j is the difference of two nonnegative coefficients
     columns = np.hstack([features, -features]) if signs is None else features * signs
     n, m = columns.shape
+    # unknowns (c, γ) ≥ 0: maximize γ with γ ≤ Σ_j F_ij c_j at all i, and Σ_j c_j ≤ 1
     gain = np.append(np.zeros(m), -1.0)
     apart = np.hstack([-columns, np.ones((n, 1))])
     size = np.append(np.ones(m), 0.0)[None]
@@ -47,6 +49,7 @@ def least_share() -> float:
         top = np.sqrt(2 * share)
         spread = np.sqrt(1 - share)
         z = top / spread
+        # E(t − σ|z|)₊ over |z| < t/σ, as z φ(z) has the integral φ(0) − φ(t/σ) on either side
         mean = top * (2 * norm.cdf(z) - 1) - spread * 2 * (norm.pdf(0) - norm.pdf(z))
         return mean / np.sqrt(2) - 0.5
 

@@ -58,6 +58,7 @@ def limit_of(x: kit.Values, y: kit.Values, times: Sequence[float], shift: float 
     """
     line = SPACING * (np.arange(-REACH, REACH + 1) + shift)
     nodes = np.stack(np.meshgrid(line, line), -1).reshape(-1, 2)
+    # the trapezoidal rule in the plane, which converges exponentially for analytic integrands
     mass = np.exp(-(nodes**2).sum(1) / 2)
     lengths = np.diff(times, prepend=0.0)[:, None] / STEPS
     lengths = lengths * (1 + shift * (-1.0) ** np.arange(STEPS))
@@ -98,12 +99,16 @@ def noise_of_labels(dimensions: Sequence[int], times: Sequence[float], noise: fl
     series = ((mass / np.cosh(z) ** 2) @ hermite) ** 2 / np.cumprod(np.maximum(orders, 1.0))
     rows = []
     for dimension in dimensions:
+        # the cosine of two points of the sphere has a density ∝ (1 − u²)^((D − 3)/2)
         u, weight = roots_jacobi(NODES, (dimension - 3) / 2, (dimension - 3) / 2)
         kernel = dimension * u * np.polynomial.polynomial.polyval(u, series) * weight / weight.sum()
         degree = orders[1:, None]
         harmonic = lambda u, half=dimension / 2 - 1, degree=degree: eval_gegenbauer(degree, half, u)
+        # Funk and Hecke: λ_k = E κ(u) P_k(u), with P_k(1) = 1; ⟨x, x'⟩ = D u
         eigenvalue = (harmonic(u) / harmonic(1.0)) @ kernel
+        # harmonics of degree k: (2k + D − 2)/k · C(k + D − 3, k − 1)
         number = (2 + (dimension - 2) / degree) * comb(degree + dimension - 3, degree - 1)
+        # tr K(1 − e^(−2Kt)) sums over harmonics; degree zero is not felt, as the kernel is odd
         forgotten = -np.expm1(-2 * np.multiply.outer(eigenvalue, times))
         rows.append(noise**2 / 2 * (number[:, 0] * eigenvalue) @ forgotten)
     return np.stack(rows)
@@ -139,6 +144,7 @@ def _laws(
     by = jax.jacrev(outputs, (0, 1), has_aux=True)
     (by_mass, by_share), path = by(mass, shares)
     active = jnp.tanh(path @ x.T)
+    # δᵀ(diag(m) − m mᵀ)δ, N times what random masses make of derivatives δ
     variance = lambda values: values**2 @ mass - (values @ mass) ** 2
     # a step of the flow has length/ε draws, of one example each
     of_draws = by_share.var(-1) / lengths

@@ -55,6 +55,7 @@ def nodes(dimension: int) -> tuple[Values, Values]:
         for sign in (-1, 1)
     ]
     axes = np.sqrt(dimension + 2) * np.eye(dimension)
+    # E x_i² = 2(D − 1)/(D + 2) of the pairs + (4 − D)/(D + 2) of the axes = 1
     square = (dimension + 2) ** 2
     weights = np.repeat([2 / square, (4 - dimension) / square], [len(pairs), dimension])
     return np.concatenate([pairs, axes]), weights
@@ -86,6 +87,7 @@ def train(
             # in time multiplied by N, as neurons move by 1/N of the slope
             return theta - step * neurons * slope + size * noise, (value, moment)
 
+        # θ = R g with g ~ N(0, I) has the second moment R Rᵀ
         theta = jnp.einsum("lni,lji->lnj", jax.random.normal(for_start, shape), lanes.start)
         _, (values, moments) = jax.lax.scan(descend, theta, jnp.arange(steps))
         return values.T, moments[-steps // 3 :].mean(0), moments[3 * steps // 5]

@@ -19,6 +19,7 @@ def regularized(M: Values, A: Values, decay: float) -> Values:
     """Return G(M) for matrices ``(..., D, D)``."""
     delta = M - A
     trace = np.trace(delta, axis1=-2, axis2=-1)
+    # ½E(xᵀΔx)² = tr Δ² + ½ tr² Δ for Gaussian x: Wick's three pairings, two of them equal
     squares = (delta**2).sum((-2, -1))
     return squares + trace**2 / 2 + decay / 2 * np.trace(M, axis1=-2, axis2=-1)
 
@@ -33,6 +34,7 @@ def moments(target: Values, decay: float, temperature: float, step: float = 0.0)
     for _ in range(ROUNDS):
         trace = _root(target, decay, heat)
         sizes = _sizes(trace, target, decay, heat)
+        # Euler's steps keep (1 − hb)² of the variance and add 2τh: it ends at τ/(b(1 − hb/2))
         pull = 4 * (sizes - target) + 2 * trace + decay
         heat = temperature / (1 - step * pull / 2)
     return sizes
@@ -47,6 +49,7 @@ def best(target: Values, decay: float, directions: int | None = None) -> Values:
     allowed = len(target) if directions is None else directions
     for filled in range(allowed, -1, -1):
         empty = target[order[filled:]].sum()
+        # sum of m_i − a_i: t = −k(2t + λ)/4 over k filled, less the a_i of the empty ones
         trace = -(empty + filled * decay / 4) / (1 + filled / 2)
         sizes = np.zeros(len(target))
         sizes[order[:filled]] = target[order[:filled]] - (2 * trace + decay) / 4
@@ -70,6 +73,7 @@ def path(
     along = [M]
     for _ in range(steps - 1):
         delta = M - A
+        # second moments close: θ ← (1 − hB)θ + √(2τh) ξ with B the same for all neurons
         keep = eye - step * (4 * delta + (2 * np.trace(delta) + decay) * eye)
         M = keep @ M @ keep + 2 * step * temperature * eye
         along.append(M)
@@ -87,6 +91,7 @@ def time_below(over: Values, bound: float, step: float) -> float:
 
 def _root(target: Values, decay: float, heat: Values) -> float:
     reach = 1 + np.abs(target).sum() + decay + heat.sum()
+    # each m_i falls with t, so that Σ(m_i − a_i) − t has one root
     over = lambda trace: float((_sizes(trace, target, decay, heat) - target).sum() - trace)
     root: float = brentq(over, -4 * reach, 4 * reach, xtol=1e-14)  # pyright: ignore
     return root

@@ -54,6 +54,7 @@ def follow_normalized(
     b = path.b[:, 0]
     v = path.v[:, 0]
     size = jnp.linalg.norm(v, axis=1)
+    # the example is e₁: the other coordinates are what stands across it
     sine = jnp.linalg.norm(v[:, 1:], axis=1) / size
     return Flows(sine, a * b, a**2 + b**2, size, a**2 - b**2)
 
@@ -131,6 +132,7 @@ def angles(vectors: jax.Array, start: jax.Array) -> jax.Array:
     """Return angles from the start as ``rotation`` does, within a compiled program."""
     unit = vectors / jnp.linalg.norm(vectors, axis=-1, keepdims=True)
     first = start / jnp.linalg.norm(start, axis=-1, keepdims=True)
+    # tan(θ/2) = ‖u − u₀‖/‖u + u₀‖ keeps the digits of small angles, which the cosine loses
     apart = jnp.linalg.norm(unit - first, axis=-1)
     return 2 * jnp.arctan2(apart, jnp.linalg.norm(unit + first, axis=-1))
 

@@ -62,6 +62,7 @@ def best_neurons(d: int, k: int, seed: int) -> float:
 def gate_program(rng: np.random.Generator, d: int, k: int) -> float:
     """Return the largest margin of the parity on the whole cube over drawn frozen features."""
     x, y = cube(d, k)
+    # the kernel is the mean over gates of ⟨x 1[open], x' 1[open]⟩
     is_open = (rng.normal(size=(GATES, d)) @ x.T >= 0).astype(float)
     return kernel_margin((is_open.T @ is_open / GATES) * (x @ x.T), y).margin
 
@@ -93,7 +94,9 @@ def sampled_margin(rng: np.random.Generator, d: int, k: int, samples: int) -> fl
         ways = np.convolve(
             ways, [0.5, -0.5]
         )  # binomial coefficients with the parity's signs, over 2^k
+    # k − 2j from the first bits, of which j are turned, and a binomial sum from the others, over d
     cosine = (k - 2 * turned[:, None] + others) / d
+    # P(⟨w, x⟩, ⟨w, x'⟩ ≥ 0) = (π − θ)/2π for Gaussian w
     angle = np.arctan2(np.sqrt(1 - cosine**2), cosine)
     both_open = 0.5 - angle / (2 * np.pi)
     return float(np.sqrt((ways @ (cosine * both_open)).mean()))

@@ -49,6 +49,7 @@ def perceptron(
     radius = gram.diagonal().max()
     margin = one.program.margin
     best = gram @ (one.program.direction * one.labels)  # ⟨u, y_i x_i⟩
+    # of w = −behind R²/γ u, with R² the radius here
     outputs = -behind * radius / margin * best
     square = (behind * radius / margin) ** 2
     along = -behind * radius / margin
@@ -61,7 +62,9 @@ def perceptron(
         for i in _presented(outputs, order):
             if outputs[i] > 0 and not always:
                 continue
+            # ‖w + z_i‖² = ‖w‖² + 2⟨w, z_i⟩ + ‖z_i‖²: by R² more at most after an error
             square += 2 * outputs[i] + gram[i, i]
+            # and ⟨w, u⟩ grows by ⟨u, z_i⟩ ≥ γ
             along += best[i]
             outputs = outputs + gram[i]
             mistakes += 1

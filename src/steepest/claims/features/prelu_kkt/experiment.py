@@ -67,6 +67,7 @@ def draw_setting(
 
     noise, starts = kit.compiled(draw)(for_noise, kit.keys(for_starts, seeds))
     # rows are μ_i with products overlap, made of the identity and its mean
+    # with rows o e_i + c(1, …, 1) products are 2oc + Kc² = overlap, and squares one more o²
     orthogonal = np.sqrt(max(1 - overlap, 0.0))
     common = (np.sqrt(orthogonal**2 + clusters * overlap) - orthogonal) / clusters
     centres = orthogonal * np.eye(clusters) + common
@@ -192,6 +193,7 @@ def _any_weights(
     strengths = np.exp(rng.standard_normal((tries, k)))
     margins = y * np.einsum("tj,tji->ti", strengths * y, np.maximum(units, 0) ** power)
     common = np.maximum(margins.max(1), 0) + np.exp(rng.standard_normal(tries))
+    # a neuron at a centre alone adds its strength to that margin, and to no other
     missing = common[:, None] - margins
     centres = np.broadcast_to(np.eye(k), shape)
     return (
@@ -213,6 +215,7 @@ def _two_partitions(
     part = rng.random(tries)
     parts = np.stack([part, 1 - part], axis=1)[:, :, None, None]
     units = members / np.sqrt(np.maximum(sizes, 1))[..., None]
+    # a group of m centres has margins of one at the strength m^(p/2), here in two shares
     strengths = parts * sizes ** (power / 2)
     return units.reshape(tries, 2 * k, k), strengths.reshape(tries, 2 * k)
 
@@ -228,6 +231,7 @@ def _rotations(
     neuron, centre = np.indices((k, k))
     shifted = weights[:, neuron % 2, (centre - neuron) // 2 % (k // 2)]
     units = np.where(y[:, None] == y, shifted, 0.0)
+    # each centre meets every weight of its class once: Σ_j s û_ji^p = 1
     strengths = 1 / (units**power).sum(2)
     absent = np.zeros((tries, k, k))
     return np.concatenate([units, absent], axis=1), np.concatenate(
@@ -247,12 +251,14 @@ def residuals(
     active = np.maximum(products, 0.0)
     unit = params.w / sizes[:, None]
     signed = y[:, None] * params.v
+    # φ(w, x) = ⟨w, x⟩₊^p ‖w‖^(1−p), of degree one in w
     outputs = active**power * sizes ** (1 - power)
     if power == 1:
         slope = (products >= 0).astype(float)
     else:
         slope = power * (active / sizes) ** (power - 1)
     inner = signed * slope  # of y f in ⟨w_j, x_i⟩
+    # ∂φ/∂w = p(⟨w, x⟩₊/‖w‖)^(p−1) x + (1 − p)(φ/‖w‖) w/‖w‖
     lengths = (1 - power) * signed * outputs / sizes
     blocks = inner[:, :, None] * x[:, None] + lengths[:, :, None] * unit
     gradients = np.hstack([blocks.reshape(len(x), -1), y[:, None] * outputs])
@@ -269,6 +275,7 @@ def _kinks(products: np.ndarray, signed: np.ndarray, x: np.ndarray) -> Kinks:
     example, neuron = np.nonzero(products == 0)
     width = products.shape[1]
     jump = np.zeros((len(example), width, x.shape[1]))
+    # gradients hold the active side's y v x, the other side has zero
     jump[np.arange(len(example)), neuron] = -signed[example, neuron][:, None] * x[example]
     flat = jump.reshape(len(example), width * x.shape[1])
     return Kinks(example, np.hstack([flat, np.zeros((len(example), width))]))
@@ -385,6 +392,7 @@ def measure_ends(
         x = setting.x[:k, : ends.w.shape[-1]]
         params = of_numpy(ends.w[place], ends.v[place])
         kkt = residuals(params, x=x, y=setting.y[:k], power=powers[place[1]])
+        # over 1/2K, the margin of one neuron of |v| = ‖w‖ = 1 at each centre
         margin[place] = 2 * k * kkt.margin
         residual[place] = kkt.largest
     return margin, residual

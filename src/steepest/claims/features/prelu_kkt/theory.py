@@ -11,6 +11,8 @@ def margins(powers: Sequence[float], clusters: Sequence[int]) -> dict[str, np.nd
     power = np.array(powers)[:, None]
     half = np.array(clusters) / 2
     shared = (half - 1) ** (-1 / power)  # weight of the shared centre over that of the other
+    # a unit vector over m orthonormal centres has the p-th power m^(−p/2) at each of them:
+    # margins of one take a strength of m^(p/2)
     strengths = {
         "centres": half * np.ones_like(power),
         "uneven": 1 + (half - 1) ** (power / 2),
@@ -27,6 +29,7 @@ def residuals_of_two_to_one(powers: Sequence[float], clusters: Sequence[int]) ->
     size = np.sqrt(4 + others)
     first = (2**power + others) / size**power  # q
     second = (2 ** (2 * power - 2) + others) / size ** (2 * power - 2)  # Q
+    # for unit v and w: ⟨θ, ∇⟩ = 2q, ‖∇‖² = p²Q + (2 − p²)q², ‖θ‖² = 2; the residual is the sine
     excess = np.maximum(second - first**2, 0.0)
     return power * np.sqrt(excess / (power**2 * second + (2 - power**2) * first**2))
 
@@ -48,7 +51,9 @@ def disagreement(
     size = (w**2).sum("centre") ** 0.5
     strength = abs(v) * size
     unit = w / size.where(size > 0, 1.0)  # absent neurons are zero
+    # at p = 1 zero to the power zero would be one
     slope = np.sign(v) * y * (unit.clip(min=0) ** (power - 1)).where(unit > 0, 0.0)
+    # centres do not mix: least squares over neurons for each λ_i, and zero where it is negative
     square = (strength * slope**2).sum("neuron")
     best = (strength * slope * unit).sum("neuron") / square.where(square > 0, 1.0)
     apart = ((best.clip(min=0) * slope - unit) ** 2).sum("centre")

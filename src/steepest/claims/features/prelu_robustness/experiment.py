@@ -133,6 +133,7 @@ def plain_radius(margin: Any, x: Any) -> jax.Array:
             delta, done = carry
             g = slope(x + delta)
             size = jnp.linalg.norm(g)
+            # normalized steps of 2.5 r in all, each taken back onto the ball of radius r
             delta = delta - 2.5 * radius / PLAIN_STEPS * g / jnp.where(size > 0, size, 1)
             length = jnp.linalg.norm(delta)
             delta = delta * jnp.minimum(1, radius / jnp.where(length > 0, length, 1))

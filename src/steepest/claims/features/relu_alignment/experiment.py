@@ -93,6 +93,7 @@ def look_at(first: Values, second: Values, last: Values) -> Values:
     """
     left_1, sizes_1, _ = np.linalg.svd(first, full_matrices=False)
     left_2, sizes_2, right_2 = np.linalg.svd(second, full_matrices=False)
+    # where layers are near σ u vᵀ, v of a layer meets u of the one before it
     onward = last[..., 0, :] / np.linalg.norm(last[..., 0, :], axis=-1, keepdims=True)
     return np.stack(
         [

@@ -26,6 +26,7 @@ def share_that_learns(p: ArrayLike, widths: Sequence[int]) -> NDArray:
     """Return how often living neurons of both signs are among h, each drawn with probability p/2: ``(…, widths)``."""
     h = np.asarray(widths)
     p = np.asarray(p)[..., None]
+    # one less the chances of no positive and of no negative one, plus that of neither
     return 1 - 2 * (1 - p / 2) ** h + (1 - p) ** h
 
 
@@ -37,6 +38,7 @@ def living_on_pairs(pairs: Pairs) -> NDArray:
     """
     with_own, other = products_of_pairs(pairs)
     cosine = (pairs.x[:, 0] * pairs.x[:, 1]).sum(-1)[:, None]
+    # w − ⟨w, x'⟩x' meets the own example x with ⟨w, x⟩ − ⟨x, x'⟩⟨w, x'⟩, as ‖x'‖ = 1
     return (with_own > 0) | ((other > 0) & (with_own - cosine * other > 0))
 
 
@@ -59,12 +61,14 @@ def living_on_sets(sets: Sets) -> NDArray:
     dimension = sets.x.shape[-1]
     u = sets.start.w.reshape(seeds, -1, dimension)
     sign = np.sign(sets.start.v).reshape(seeds, -1, 1)
+    # pulls over Σ‖x_i‖ are of length one at most, so that TURN bounds the angle of a step
     longest = np.linalg.norm(sets.x, axis=-1).sum(-1)[:, None, None]
     pull_of = sets.y[..., None] * sets.x / longest
     across = np.swapaxes(sets.x, -1, -2)
     same_class = sign * sets.y[:, None, :] > 0
     lives = np.zeros(u.shape[:-1], bool)
     for _ in range(int(HORIZON / TURN)):
+        # in place of the projection I − u uᵀ, to first order in the step
         u = u / np.linalg.norm(u, axis=-1, keepdims=True)
         gates = u @ across > 0
         lives |= (gates & same_class).any(-1)

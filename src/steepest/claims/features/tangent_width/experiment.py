@@ -27,6 +27,7 @@ def separating_width(gates: NDArray, labels: NDArray) -> float:
     """
     signs = hypercube(gates.shape[1])
     active = signs @ gates.T >= 0
+    # y x 1[⟨w_j, x⟩ ≥ 0], the tangent features with the labels' signs, (2^d, gates, d)
     features = (labels[:, None] * signs)[:, None] * active[:, :, None]
     separates = lambda width: _feasible(features[:, :width].reshape(len(signs), -1))
     return _fewest(separates, len(gates))
@@ -46,7 +47,9 @@ def width_for_each_face(gates: NDArray, labels: NDArray) -> float:
 
     def separates(width: int) -> bool:
         by_gates = active[:, :, :width]
+        # ⟨x, x'⟩ times the number of gates open at both, (faces, 4, 4)
         kernels = products * (by_gates @ np.swapaxes(by_gates, 1, 2))
+        # whole entries have a whole determinant: below a half it is zero
         singular = np.abs(np.linalg.det(kernels)) < 0.5
         if not singular.any():
             return True

@@ -25,6 +25,7 @@ def width_for_every_pattern(gates: NDArray, switches: int = 1, seen: bool = True
         seen: whether each of the four corners must be seen by a gate, too.
     """
     of_rest = gates[:, 2:] @ _patterns(gates.shape[1] - 2).T
+    # the two bits add ±w₁ ± w₂: they change the sign where the rest is |w₁| + |w₂| at most
     reach = np.abs(gates[:, :2]).sum(1)[:, None]
     done = (np.abs(of_rest) <= reach).cumsum(0) >= switches
     if seen:
@@ -50,4 +51,5 @@ def first(done: ArrayLike) -> float:
 def _patterns(bits: int) -> NDArray:
     """Return all patterns ±1 of some bits, ``(2^bits, bits)``."""
     numbers = np.arange(2**bits)[:, None]
+    # bit 0 is +1 and bit 1 is −1
     return 1 - 2 * (numbers >> np.arange(bits) & 1)

@@ -19,6 +19,8 @@ def rademacher_constant(features: int, cells: int, rng: np.random.Generator) -> 
     t = np.arange(1, cells) / cells
     within = 1 - 2 * np.abs(t[:, None] - t)
     between = np.outer(1 - 2 * t, 1 - 2 * t)
+    # signs σ_i have mean zero, so that E h h' is the covariance; between features h and h' are
+    # independent, and (1 − 2s)(1 − 2t) is the product of their means
     covariance = np.kron(np.eye(features), within - between) + np.tile(
         between, (features, features)
     )

@@ -25,6 +25,7 @@ Dimension = Annotated[int, kit.Within(2, 8)]
 
 def coupons(width: int, kinds: int = KINDS, wanted: int = KINDS) -> float:
     """Return the probability that so many draws hold at least ``wanted`` of equally likely kinds."""
+    # choose the k kinds; by inclusion and exclusion, draws of these alone that miss none of them
     exactly = lambda k: (
         math.comb(kinds, k)
         * sum((-1) ** i * math.comb(k, i) * ((k - i) / kinds) ** width for i in range(k + 1))
@@ -50,6 +51,7 @@ def kinds_drawn(w: kit.Values, v: kit.Values) -> kit.Values:
         w: input weights, shape ``(…, neurons, d)``.
         v: output weights, shape ``(…, neurons)``; zero for neurons that are absent.
     """
+    # x₁x₂ = 1 on the diagonal e₁ + e₂, −1 on e₁ − e₂
     along = w[..., 0] + w[..., 1]
     across = w[..., 0] - w[..., 1]
     positive = v > 0
@@ -62,6 +64,7 @@ def waiting(w: kit.Values, v: kit.Values) -> kit.Values:
     """Return which neurons have no gradient while all examples weigh alike, shape of ``v``."""
     x, y = xor(w.shape[-1])
     gates = w @ x.T > 0
+    # E y x 1[⟨w, x⟩ > 0], the slope in w_j over v_j at equal weights
     pull = (gates * (y / y.size)) @ x
     return (np.linalg.norm(pull, axis=-1) < 1e-12) & (v != 0)
 

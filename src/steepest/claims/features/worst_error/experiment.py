@@ -105,6 +105,7 @@ def errors(
     x = points[np.argsort(-np.abs(values))[:CLIMBERS]]
     worst = np.abs(values).max()
     for i in range(climbs):
+        # b = Σ_j a_j 1[⟨w_j, x⟩ > 0] w_j of student minus teacher, the slope on the cell of x
         b = ((x @ rows.T > 0) * last) @ rows
         value = (b * x).sum(1, keepdims=True)
         worst = max(worst, np.abs(value).max())

@@ -36,6 +36,7 @@ def kernel_errors(
         target: the function that they are samples of.
     """
     gram = tangent_kernel(x, x) + JITTER * np.eye(len(x))
+    # the interpolant of least norm is Σ_i c_i K(x_i, ·) with K c = y
     weights = np.linalg.solve(gram, target(x))
     error = lambda z: np.abs(target(z) - tangent_kernel(z, x) @ weights)
     points = rng.standard_normal((CANDIDATES, x.shape[1]))

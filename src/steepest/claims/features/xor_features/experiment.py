@@ -65,6 +65,7 @@ def train(
     share = jnp.ones(x.shape[0]) if weights is None else weights
 
     def log_risk(params: Neurons) -> Array:
+        # log of the weighted mean of e^(−y f)
         return jax.nn.logsumexp(-y * apply(params, x), b=share / share.sum())
 
     def margin(params: Neurons) -> Array:

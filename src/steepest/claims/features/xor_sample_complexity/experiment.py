@@ -45,6 +45,7 @@ def crossing(samples: np.ndarray, errors: np.ndarray, level: float) -> np.ndarra
     crossed = []
     for curve in errors:
         falling = isotonic_regression(curve, increasing=False).x
+        # interpolation asks for rising places, which minus a falling curve has
         crossed.append(np.exp(np.interp(-level, -falling, np.log(samples))))
     return np.array(crossed)
 
@@ -116,6 +117,7 @@ def kernel_errors(
     x = draw_signs(generator, max(sizes), dimension).astype(np.float32)
     test = draw_signs(generator, tests, dimension).astype(np.float32)
     labels = x[:, :bits].prod(1)
+    # ⟨x, x'⟩ = d − 2 · (signs that differ)
     differ = lambda other: ((dimension - x @ other.T) / 2).astype(np.int32)
     gram = table[differ(x)]
     gram[np.diag_indices(len(x))] += RIDGE
@@ -138,6 +140,7 @@ def frozen_error(
     def tangents(left: np.ndarray, left_x: np.ndarray) -> np.ndarray:
         """Return the products of both layers' derivatives with those at the training inputs."""
         outer = np.maximum(left, 0) @ np.maximum(before, 0).T
+        # ∂f/∂w_j = v_j 1[⟨w_j, x⟩ > 0] x, and ∂f/∂v_j = ⟨w_j, x⟩₊
         return outer + (left_x @ x.T) * ((left > 0) * v**2 @ (before > 0).T)
 
     gram = tangents(before, x)

@@ -15,6 +15,7 @@ Kernel = Callable[[np.ndarray], np.ndarray]
 def both_layers(t: np.ndarray) -> np.ndarray:
     """Return the kernel of both layers in the NTK parameterization, κ(⟨x, x'⟩) of unit inputs, scaled to κ(1) = 2."""
     kernels = arc_cosine(t)
+    # both parts are ½ at t = 1
     return 2 * (kernels.inner + kernels.outer)
 
 
