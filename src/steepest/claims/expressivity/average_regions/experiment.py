@@ -21,6 +21,7 @@ FAR = 1e9  # of a triangle that all ends of borders cross, in units in which bor
 def disc(radius: float) -> kit.Values:
     """Return the corners of a regular polygon of the disc's area, shape ``(CORNERS, 2)``; its edge is 0.2 % longer."""
     angle = 2 * np.pi / CORNERS
+    # the area ½ n R² sin(2π/n) is that of the disc, πr²
     outer = radius * np.sqrt(angle / np.sin(angle))
     turns = angle * np.arange(CORNERS)
     return outer * np.stack([np.cos(turns), np.sin(turns)], 1)
@@ -85,6 +86,7 @@ def origin_jets(
     layers = []
     for inputs, outputs in zip((d, *widths), widths, strict=False):
         weights = rng.standard_normal((networks, outputs, inputs)) * (c_w / inputs) ** 0.5
+        # (networks, units, 1); a gate multiplies value and gradient alike
         gates = jets[:, :, d:] > 0 if layers else 1.0
         jets = weights @ (gates * jets)
         jets[:, :, d] += c_b**0.5 * rng.standard_normal((networks, outputs))
@@ -100,6 +102,8 @@ def cell_sides(jets: kit.Values) -> kit.Values:
     """
     from scipy.spatial import ConvexHull
 
+    # z + ⟨∇z, x⟩ keeps its sign where ⟨−∇z/z, x⟩ < 1: the cell is the polar set of these points,
+    # whose corners are its sides, mirrored here
     points = jets[..., :-1] / jets[..., -1:]
     return np.array([len(ConvexHull(one).vertices) for one in points], float)
 

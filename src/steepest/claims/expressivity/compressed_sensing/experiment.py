@@ -31,6 +31,7 @@ class Law:
     def __init__(self, n: int, nonzero: int, nonnegative: bool) -> None:
         volumes = l1_intrinsic_volumes(n, nonzero, nonnegative)
         k = np.arange(n + 1)
+        # the mean of the intrinsic volumes' law is the statistical dimension
         self.dimension = float(volumes @ k)
         self.variance = float(volumes @ (k - self.dimension) ** 2)
         self.success = recovery_probability(volumes)
@@ -59,6 +60,7 @@ def recovers(matrix: kit.Values, signal: kit.Values, nonnegative: bool) -> bool:
         return not signal.any()
     free = Bounds(-np.inf, np.inf)
     limits = LinearConstraint(matrix.T, -np.inf if nonnegative else -1.0, 1.0)
+    # milp minimizes: the objective is −⟨Ax₀, y⟩, without integers a linear program
     solution = milp(-matrix @ signal, constraints=limits, bounds=free)
     if solution.fun is None:
         raise RuntimeError(f"the linear program was not solved: {solution.message}")

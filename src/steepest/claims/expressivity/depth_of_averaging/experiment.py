@@ -26,6 +26,7 @@ def two_blocks(
     """
     classes = np.repeat([1.0, -1.0], nodes // 2)
     alike = np.equal.outer(classes, classes)
+    # n/2 nodes of either block: (n/2)(2 degree/n) = degree neighbours, the share across among them
     chance = 2 * degree / nodes * np.where(alike, 1 - across, across)
     edges = np.triu(rng.random((nodes, nodes)) < chance, 1)
     return edges | edges.T, classes
@@ -77,6 +78,7 @@ def read(
     """
     x = averaged(graph, features(classes, strength, 10 * draws, noise, rng), rounds)
     columns = x.reshape(rounds + 1, -1).T
+    # columns of one size, as late averages are small
     size = np.sqrt((columns**2).mean(0))
     targets = np.repeat(classes, 10 * draws)
     weights = np.linalg.lstsq(columns / size, targets)[0] / size

@@ -29,6 +29,7 @@ def averages(graph: Values, classes: Values, strength: float, rounds: int) -> Av
         steps.append(walk @ steps[-1])
     powers = np.stack(steps)
     signal = strength * classes * (powers @ classes)
+    # Cov((P^j x)_z, (P^k x)_z) = Σ_x P^j_zx P^k_zx for white noise, (n, K + 1, K + 1)
     return Averages(signal, np.einsum("jzx,kzx->zjk", powers, powers))
 
 
@@ -46,6 +47,7 @@ def least_squares(of: Averages) -> Values:
     """Return the weights of all rounds, alike at all nodes, whose sum is nearest to the class in the mean square."""
     # in units of each round's own size, as late averages are small and alike
     size = np.sqrt(np.einsum("zkk->k", of.noise) / len(of.noise))
+    # normal equations: E a_j a_k over nodes and noise, and E class · a_j, in which classes cancel
     second = of.noise.mean(0) + of.signal @ of.signal.T / of.signal.shape[1]
     scaled = second / np.outer(size, size)
     return np.linalg.solve(scaled, of.signal.mean(1) / size) / size

@@ -37,6 +37,7 @@ def stretches(x: np.ndarray, dimension: int, rng: np.random.Generator) -> np.nda
         before = _squares(x)
     else:
         images = rng.standard_normal((int(x), dimension)) / np.sqrt(dimension)
+        # ‖e_i − e_j‖²
         before = 2.0
     ratios = _squares(images) / before
     return np.sqrt([ratios.min(), ratios.max()])
@@ -45,6 +46,7 @@ def stretches(x: np.ndarray, dimension: int, rng: np.random.Generator) -> np.nda
 def _squares(x: np.ndarray) -> np.ndarray:
     """Return the squared distances of all pairs."""
     norms = (x**2).sum(1)
+    # ‖x − y‖² = ‖x‖² + ‖y‖² − 2⟨x, y⟩
     matrix = norms[:, None] + norms - 2 * x @ x.T
     return matrix[np.triu_indices(len(x), 1)]
 
@@ -53,6 +55,7 @@ def shell(axes: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
     """Draw points of the surface of an ellipsoid ``(size, d)``, as many in each section of the longest axes, and 0."""
     normal = rng.standard_normal((size, len(axes)))
     section = rng.integers(1, len(axes) + 1, size)
+    # zero beyond the section: over its length a normal vector is uniform on the sphere there
     normal *= np.arange(len(axes)) < section[:, None]
     normal /= np.linalg.norm(normal, axis=1, keepdims=True)
     return np.concatenate([np.zeros((1, len(axes))), axes * normal])
@@ -71,6 +74,8 @@ def shortest_images(dimension: int, points: int, rng: np.random.Generator) -> np
     """Return min_i ‖A e_i‖ of linear maps of norm one from R^k to R^m, m even: a harmonic frame, and a Gaussian one."""
     frequencies = rng.choice(np.arange(1, points // 2), dimension // 2, replace=False)
     angles = 2 * np.pi * np.outer(frequencies, np.arange(points)) / points
+    # cosines and sines of different frequencies are orthonormal rows, so that the norm is one;
+    # each column has the square m/k, the largest that the least of k columns can have
     frame = np.concatenate([np.cos(angles), np.sin(angles)]) * np.sqrt(2 / points)
     normal = rng.standard_normal((dimension, points))
     normal /= np.sqrt(np.linalg.eigvalsh(normal @ normal.T)[-1])

@@ -28,6 +28,7 @@ def _program(images: np.ndarray, distances: np.ndarray, start: np.ndarray) -> tu
     """Return the constant that is found from a start, which is never below the least, and whether it converged."""
     reached = lambda z: float((np.linalg.norm(images - z, axis=1) / distances).max())
     weights = distances**-2
+    # unknowns (z, c²): c² − ‖z − f_i‖²/‖x − x_i‖² ≥ 0 at all i, which is convex
     room = lambda u: u[-1] - ((u[:-1] - images) ** 2).sum(1) * weights
     slopes = lambda u: np.column_stack([-2 * (u[:-1] - images) * weights[:, None], ones])
     ones = np.ones(len(images))
@@ -40,6 +41,7 @@ def _program(images: np.ndarray, distances: np.ndarray, start: np.ndarray) -> tu
         method="SLSQP",
         options={"ftol": 1e-12, "maxiter": 100},
     )
+    # measured at z itself, as what the solver holds for c² may be too small
     return min(reached(start), reached(solution.x[:-1])), bool(solution.success)
 
 
@@ -85,5 +87,6 @@ def cube_constant(dimension: int, order: float, rng: np.random.Generator) -> flo
     # multidimensional scaling, which is exact for both norms
     centre = np.eye(dimension + 1) - 1 / (dimension + 1)
     values, vectors = np.linalg.eigh(centre @ apart**2 @ centre / -2)
+    # −½ J D² J of a Euclidean set is its Gram matrix; the least eigenvalue, zero, has the vector 1
     images = vectors[:, 1:] * np.sqrt(np.maximum(values[1:], 0))
     return constant_of(corners, images, order)

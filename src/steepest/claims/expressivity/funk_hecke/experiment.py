@@ -102,6 +102,7 @@ def feel(x: Values, w: Values, pole: Values, bias: float = 0.0) -> tuple[Values,
     outputs = y @ np.maximum(signal, 0.0) / len(x)
     gates = (signal > 0).astype(float)
     cosine = w @ pole
+    # ∇_w ⟨u, w⟩ along the sphere
     along = pole - cosine[:, None] * w
     at_neuron = size[:, None] * zonal(d, DEGREES, cosine)
     rise = zonal(d, DEGREES, cosine + RISE) - zonal(d, DEGREES, cosine - RISE)
@@ -113,6 +114,7 @@ def feel(x: Values, w: Values, pole: Values, bias: float = 0.0) -> tuple[Values,
         if degree == 0:
             continue
         pull = gates.T @ (y[degree][:, None] * x) / len(x)
+        # without the part along w, which changes the neuron's length alone
         pull -= (pull * w).sum(1)[:, None] * w
         slope = size[degree] * rise[degree][:, None] / (2 * RISE) * along
         inner[degree], aside = best_multiple(pull, slope)
@@ -129,12 +131,14 @@ def flow(activity: Values, y: Values) -> Values:
     n, m = activity.shape
     rates, modes = np.linalg.eigh(activity.T @ activity / (n * m))
     rates = np.maximum(rates, 1e-30)
+    # a(t) = Σ_k (1 − e^(−r_k t))/r_k v_k v_kᵀ Φᵀy/n; expm1 keeps the digits of slow modes
     grown = -np.expm1(-rates * TIMES[:, None]) / rates
     shares = []
     for parts in y:
         target = parts.sum(0)
         pushed = modes.T @ (activity.T @ target / n)
         read = modes.T @ (activity.T @ parts.T / n)
+        # ⟨part, y − f(t)⟩/n, (degrees, times)
         left = (parts @ target / n)[:, None] - (grown * pushed @ read / m).T
         shares.append(left / left[:, :1])
     return np.mean(shares, axis=0)
@@ -144,6 +148,7 @@ def evenly(count: int, d: int, rng: np.random.Generator) -> Values:
     """Spread points evenly over the sphere S^{d−1}: a scrambled Sobol sequence through the normal quantile."""
     bits = int(np.ceil(np.log2(count)))
     uniform = qmc.Sobol(d, rng=rng).random_base2(bits)[:count]
+    # rows of independent normals are isotropic; quantiles of 0 and 1 would be infinite
     return on_sphere(ndtri(np.clip(uniform, 1e-12, 1 - 1e-12)))
 
 

@@ -59,4 +59,5 @@ def count_distinct(signs: Values) -> int:
 def count_gradients(signs: Values, slopes: Values) -> int:
     """Count the different sums of slopes over active neurons, ``(cells, n)`` and ``(n, d)``, to nine digits."""
     gradients = signs @ slopes / max(np.abs(slopes).max(), 1e-300)
+    # adding zero makes −0.0 and 0.0 alike
     return len(np.unique(gradients.round(9) + 0.0, axis=0))

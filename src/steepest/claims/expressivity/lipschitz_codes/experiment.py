@@ -68,9 +68,11 @@ def worst_for_bits(cells: int, *, remembers: bool = True) -> Values:
         for error, (largest, path) in states.items():
             target = rises[:, -1] + (error if remembers else 0)
             slopes = _slopes(target) if cell else np.zeros(len(ways), int)
+            # along the cell, in steps: the function less its reconstruction, (ways, FINE)
             errors = error + rises - slopes[:, None] * ramp
             for way, along in enumerate(errors):
                 peak = max(largest, int(np.abs(along).max()))
+                # what follows depends on the error at the end alone: one way to it is enough
                 if peak > reached.get(int(along[-1]), (-1, ()))[0]:
                     reached[int(along[-1])] = (peak, (*path, way))
         states = reached
@@ -175,6 +177,7 @@ def networks(key: kit.Key, count: int, steps: int) -> Values:
 
     values = np.asarray(kit.compiled(train_all)(key, jnp.linspace(0, 1, BASE + 1)))
     values = values - values[:, :1]
+    # a difference is a slope over BASE: the steepest slope becomes one
     return values / np.abs(np.diff(values, axis=1)).max(1, keepdims=True) / BASE
 
 
@@ -209,6 +212,7 @@ def tents(numbers: int) -> Values:
     slopes = np.zeros((numbers + 1, sides))
     for tent in range(numbers + 1):
         slopes[tent, 2 * tent] = 1
+        # no second side of the last tent, which is cut at its peak
         slopes[tent, 2 * tent + 1 : 2 * tent + 2] = -1
     return np.concatenate([np.zeros((numbers + 1, 1)), np.cumsum(slopes, axis=1)], 1) / sides
 
@@ -293,12 +297,14 @@ def largest_error(
 
     def odd(drawn: Values) -> Values:
         c = scaled(drawn[None])
+        # odd from the sphere of n + 1 coefficients to n numbers: zero somewhere (Borsuk and Ulam)
         return (code(c) - code(-c))[0, :numbers]
 
     sampled = errors(scaled(rng.uniform(-1, 1, (SAMPLE, numbers + 1)))).max()
     c = np.zeros((1, top + 1))
     difference = np.inf
     for start in rng.standard_normal((TRIES, numbers + 1)):
+        # its cost is half of the square of the difference
         root = least_squares(odd, start, ftol=TIGHT, xtol=TIGHT, gtol=TIGHT)
         if np.sqrt(2 * root.cost) < difference:
             difference = np.sqrt(2 * root.cost)

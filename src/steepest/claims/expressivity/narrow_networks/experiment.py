@@ -51,6 +51,7 @@ def extremes(layers: Sequence[Layer], half: float = 1.0) -> Extremes:
     """Return the extremes on [−half, half]² and on its edge: at corners of regions, as a network is affine in each."""
     regions = planar_regions(layers, half * SQUARE)
     values = regions.values()[..., 0]
+    # f is affine in each region: its extremes are at vertices, those of the edge on it
     edge = np.abs(np.abs(regions.vertices).max(-1) - half) < 1e-9 * half
     return Extremes(values.max(), values.min(), values[edge].max(), values[edge].min())
 
@@ -184,6 +185,7 @@ def adam(risk: Callable[[Any], jax.Array], start: Any, steps: int, lr: float) ->
         first = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, first, slope)
         second = jax.tree.map(lambda v, g: 0.999 * v + 0.001 * g**2, second, slope)
         size = lr * (1 + jnp.cos(jnp.pi * i / steps)) / 2
+        # both corrections of averages that begin at zero: √(1 − β₂^t)/(1 − β₁^t)
         size = size * jnp.sqrt(1 - 0.999 ** (i + 1)) / (1 - 0.9 ** (i + 1))
         move = lambda p, m, v: p - size * m / (jnp.sqrt(v) + 1e-8)
         return jax.tree.map(move, params, first, second), first, second
@@ -231,6 +233,7 @@ def train(
     def chain(start: Chain, task: Tasks) -> Chain:
         def risk(params: Chain) -> jax.Array:
             f = chain_outputs(params, task.inputs)
+            # a high power is nearer to the largest error
             far = (f - task.targets) ** 6
             return jnp.mean(jnp.where(task.norm, far, logistic(task.targets * f)))
 

@@ -46,6 +46,7 @@ def increasing_blocks(breaks: kit.Values, slopes: kit.Values) -> tuple[kit.Value
         breaks: rising, shape ``(K,)``.
         slopes: positive, between them and beyond, shape ``(K + 1,)``.
     """
+    # the identity has slope one, so that the part of slope s_k rises by s_k/s_0 of its length
     rises = slopes[1:-1] / slopes[0] * np.diff(breaks)
     thresholds = breaks[0] + np.append(0.0, np.cumsum(rises))
     return thresholds, slopes[1:] / slopes[:-1] - 1
@@ -68,11 +69,14 @@ def staircase(levels: kit.Values) -> list[Layer]:
     borders = np.arange(1, steps) / steps
     breaks = np.stack([borders - half, borders + half], 1).ravel()
     slopes = np.full(2 * steps - 1, FLAT)
+    # from middle to middle the rise is that of the ramp, and FLAT over the rest of 1/M
     slopes[1::2] = (np.diff(lifted) - FLAT * (1 / steps - 2 * half)) / (2 * half)
     thresholds, factors = increasing_blocks(breaks, slopes)
+    # the first level is met in the middle of its step, at 1/2M
     offset = levels[0] - FLAT / steps / 2
     # half of the spacing below a step begins what moves it, in units of the first slope
     moves = (lifted[:0:-1] - spacing / 2 - offset) / FLAT
+    # a level is spacing/2 above the threshold: this factor takes it all the way to its place
     falls = (levels - lifted)[:0:-1] / (spacing / 2)
     return line_network(np.append(thresholds, moves), np.append(factors, falls), FLAT, offset)
 
@@ -95,6 +99,7 @@ def broken_line_errors(blocks: int) -> tuple[float, float]:
     it is 3w²/16 below the chord; these lines are continuous.
     """
     knots = np.arange(blocks + 2) / (blocks + 1)
+    # each line is parallel to its chord and 3w²/16 below it
     values = knots**2 - 3 / (16 * (blocks + 1) ** 2)
     x, weights = _midpoints(knots, np.full(blocks + 1, STEP_NODES))
     slopes = np.diff(values) / np.diff(knots)

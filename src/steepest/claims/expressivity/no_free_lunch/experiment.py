@@ -79,9 +79,11 @@ def on_the_line(
     for size, m in enumerate(samples):
         np.put_along_axis(held, drawn[:, done:m], True, axis=1)
         done = m
+        # places beyond both ends stand for samples that a side has not: the other side is nearer
         before = np.maximum.accumulate(np.where(held, places, -2 * cells), axis=1)
         beyond = np.where(held, places, 3 * cells)[:, ::-1]
         after = np.minimum.accumulate(beyond, axis=1)[:, ::-1]
+        # a tie goes to the sample before, which makes no difference in the mean
         nearest = np.where(after - places < places - before, after, before)
         answers = np.take_along_axis(labels, nearest, axis=1)
         errors[:, size] = (answers != labels).mean(1)
@@ -107,6 +109,7 @@ def on_the_circle(
     for i, size in np.ndindex(errors.shape):
         m = samples[size]
         order = np.argsort(places[i, :m])
+        # the last sample once more before zero, and the first beyond one, as the ends are joined
         around = np.concatenate(
             [places[i, order[-1:]] - 1, places[i, order], places[i, order[:1]] + 1]
         )

@@ -24,6 +24,7 @@ def line_error(cells: int, m: int, changes: int) -> float:
     distances = np.arange(cells)
     odd = np.empty(cells)
     for k in range(cells):
+        # E (−1)^J of the hypergeometric J, how many of s changes fall on k borders of N − 1
         signed = sum(
             (-1) ** j * math.comb(k, j) * math.comb(borders - k, changes - j)
             for j in range(min(k, changes) + 1)
@@ -31,8 +32,10 @@ def line_error(cells: int, m: int, changes: int) -> float:
         odd[k] = (1 - signed / total) / 2
     error = 0.0
     for cell in range(cells):
+        # cells within k of this one, for every k; the row cuts off what is beyond its ends
         window = np.minimum(cell, distances) + np.minimum(borders - cell, distances) + 1
         farther = (1 - window / cells) ** m
+        # P(distance = k) = P(distance > k − 1) − P(distance > k)
         at = np.concatenate([[1.0], farther[:-1]]) - farther
         error += at @ odd
     return float(error / cells)
@@ -51,6 +54,7 @@ def circle_error(m: int, cycles: int, lean: float) -> float:
     """
     nodes, weights = roots_legendre(40 * (cycles + 8))
     r = (nodes + 1) / 4  # from zero to one half
+    # ¼ for dr on nodes in [−1, 1]
     density = 2 * m * (1 - 2 * r) ** (m - 1) / 4
     alike = weights @ (density * np.cos(2 * np.pi * cycles * r))
     return float(0.5 - lean**2 / 4 * alike)

@@ -76,11 +76,13 @@ def along_line(layers: Sequence[Layer]) -> Trace:
 
 def pieces(along: Trace) -> int:
     """Count the linear pieces of the output along the line: runs of equal slope and offset."""
+    # places 0, 1, 2 are (−1, 0), (0, 1) and (1, 0), with straight ways between them
     tau = 1 - np.abs(along.places - 1)
     corners = np.stack([along.places - 1, tau], 1)
     pairs = np.stack([corners[:-1], corners[1:]], 1)
     apart = np.linalg.norm(corners[1:] - corners[:-1], axis=1) > 0
     heights = np.stack([along.outputs[:-1, 0], along.outputs[1:, 0]], 1)
+    # on a piece the output is s x + c τ: its values at two corners give slope and offset
     affine = np.linalg.solve(pairs[apart], heights[apart, :, None])[..., 0]
     jumps = np.abs(np.diff(affine, axis=0)).max(1)
     return 1 + int((jumps > 1e-9 * np.abs(affine).max()).sum())

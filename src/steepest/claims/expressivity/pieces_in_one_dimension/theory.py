@@ -26,6 +26,7 @@ def conditional_mean(features: kit.Values) -> kit.Values:
         that; and the angle of the two ends alone, shape ``(2,)``.
     """
     features = features / np.linalg.norm(features, axis=1, keepdims=True)
+    # φ is affine between two places: its direction runs along the great arc of both
     chords = np.linalg.norm(features[1:] - features[:-1], axis=1)
     across = np.linalg.norm(features[-1] - features[0])
     return np.array([_angle(chords).sum(), _angle(across)]) / np.pi
@@ -33,11 +34,13 @@ def conditional_mean(features: kit.Values) -> kit.Values:
 
 def _angle(chord: kit.Values) -> kit.Values:
     """Return the angle of two unit vectors at this distance."""
+    # the arcsine of the chord keeps small angles, of which the arccosine loses half of the digits
     return 2 * np.arcsin(np.minimum(chord / 2, 1))
 
 
 def signs_at_the_ends(ends: kit.Values, depth: int, c_w: float, c_b: float) -> kit.Values:
     """Return how often a neuron's signs differ at two ends, at infinite width: arccos ρ_l/π, mean over segments."""
+    # covariance of preactivations at both ends, (…, 2, 2)
     gram = c_b + c_w / ends.shape[-1] * (ends @ np.swapaxes(ends, -1, -2))
     first = gram[..., 0, 0]
     last = gram[..., 1, 1]
@@ -46,7 +49,9 @@ def signs_at_the_ends(ends: kit.Values, depth: int, c_w: float, c_b: float) -> k
     for _ in range(depth):
         root = np.sqrt(first * last)
         cosine = np.clip(mixed / root, -1, 1)
+        # two Gaussians of correlation ρ differ in sign with the probability arccos ρ/π
         shares.append(np.mean(np.arccos(cosine)) / np.pi)
+        # E σ(u)σ(v) = √(Var u Var v) κ₁(ρ), κ₁ the arc-cosine kernel of degree one, κ₁(1) = ½
         mixed = c_b + c_w * root * arc_cosine(cosine).outer
         first = c_b + c_w * first / 2
         last = c_b + c_w * last / 2

@@ -130,6 +130,7 @@ def compiled_network(circuit: Circuit) -> Network:
     hidden = np.zeros((len(units), size))
     for (a, b, c, d), x, y in circuit.gates:
         unit = units[frozenset((x, y))]
+        # xy = σ(x + y − 1) on bits, with x and y affine in what came before
         hidden[unit - 1 - circuit.inputs] = wires[x] + wires[y] - constant
         wires.append(a * constant + b * wires[x] + c * wires[y] + d * np.eye(size)[unit])
     return Network(hidden, np.array(wires))
@@ -164,5 +165,6 @@ def layered_size(network: Network, circuit: Circuit) -> int:
         last[sources] = np.maximum(last[sources], depth[1 + inputs + place])
     read = np.flatnonzero(network.wires[circuit.outputs, 1:].any(0)) + 1
     last[read] = depth.max() + 1
+    # a value of depth a that is last read at depth b passes the b − a − 1 layers between
     handed = np.maximum(last - depth - 1, 0)[1:]
     return len(network.hidden) + int(handed.sum())

@@ -56,6 +56,7 @@ def compile_and_try(name: str, bits: int, leak: float, rng: np.random.Generator)
 
     wires, units = run(network, inputs, leak)
     affine = np.column_stack([np.ones(len(inputs)), inputs])
+    # every unit adds one dimension at most to the affine functions of the inputs
     beyond = np.linalg.matrix_rank(np.column_stack([affine, wires])) - affine.shape[1]
     off = inputs + OFF * rng.choice([-1, 1], inputs.shape)
     return Compiled(
@@ -151,6 +152,7 @@ def free_bits(sign: Values) -> int:
     high = low
     size = np.zeros((3,) * sign.ndim, int)
     for axis in range(sign.ndim):
+        # after 0 and 1 a third place for both: a face has one sign where minimum and maximum agree
         low = np.concatenate([low, low.min(axis, keepdims=True)], axis)
         high = np.concatenate([high, high.max(axis, keepdims=True)], axis)
         shape = [1] * sign.ndim
@@ -169,6 +171,7 @@ def free_of_units(bits: int, tries: int, rng: np.random.Generator) -> tuple[Valu
     x = corners(bits)
     weights = rng.standard_normal((tries, bits))
     weights[0] = 1
+    # at the cube's middle, (½, …, ½), ⟨w, x⟩ is half of the sum
     bias = -weights.sum(1) / 2 + rng.standard_normal(tries) * (np.arange(tries) > tries // 2)
     signs = (x @ weights.T + bias > 1e-9).T.reshape(tries, *(2,) * bits)
     single = [free_bits(sign) for sign in signs]

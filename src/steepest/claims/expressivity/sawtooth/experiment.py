@@ -39,6 +39,7 @@ def on_grid(layers: list[Layer], low: float, high: float, steps: int) -> kit.Val
 
 def count_pieces(y: kit.Values) -> int:
     """Count the straight pieces of a function whose breakpoints are points of the grid, shape ``(steps + 1,)``."""
+    # second differences vanish inside a straight piece
     bends = np.abs(np.diff(y, 2))
     return 1 + int((bends > EXACT * bends.max(initial=0.0)).sum())
 
@@ -105,6 +106,7 @@ def shallow_neurons(depth: int) -> int:
     leave no error.
     """
     values = teeth(depth)
+    # shares are of squares, and so is their bound
     pieces = 1 + int(np.argmax(shares(values, 2 * 2**depth) < EXACT**2))
     number = len(values)
     x = (np.arange(number) + 0.5) / number
@@ -115,6 +117,7 @@ def shallow_neurons(depth: int) -> int:
     for turned in itertools.product([False, True], repeat=pieces - 1):
         if _residual(np.hstack([constant, np.where(turned, left, right)]), values) < EXACT:
             return pieces - 1
+    # one neuron more has no corner on [0, 1], and adds a slope there
     if _residual(np.hstack([constant, right, x[:, None]]), values) < EXACT:
         return pieces
     return pieces + 1

@@ -69,12 +69,14 @@ def spaced_patterns(points: Values) -> Values:
     ends = np.unique(
         np.concatenate([np.arange(2 * x + 1) / x for x in points]).round(12)
     )  # in units of π
+    # sin πωx is negative where the whole part of ωx is odd
     middles = (ends[1:] + ends[:-1]) / 2
     return np.unique(np.floor(middles[:, None] * points).astype(int) % 2, axis=0)
 
 
 def halfspace_patterns(points: Values) -> Values:
     """Return all dichotomies of points, ``(m, d)``, by halfspaces: the cells that w·x_i + b = 0 makes of all (w, b)."""
+    # each point is a hyperplane through the origin of the space of all (w, b)
     bordered = np.column_stack([points, np.ones(len(points))])
     return cells(bordered, np.zeros(len(points))).signs
 
@@ -111,6 +113,7 @@ def shallow_reader(table: Values) -> list[Layer]:
     labels = table.ravel().astype(float)
     changes = np.flatnonzero(np.diff(labels)) + 1
     jumps = labels[changes] - labels[changes - 1]
+    # a step from zero to its jump between the places c − 1 and c: σ(t − c + 1) − σ(t − c)
     into = np.tile([table.shape[1], 1.0], (2 * len(changes), 1))
     thresholds = np.concatenate([changes - 1, changes]).astype(float)
     return relu_layers(
@@ -135,6 +138,7 @@ def counting_bound(layers: Sequence[Layer]) -> float:
     sums = np.cumsum([weights_used([layer]) for layer in layers])
     m = float(sums[-1])
     for _ in range(100):
+        # log₂ of Π_l 2(2e m k_l l/W_l)^W_l, again and again until m is equal to it
         m = float((1 + sums * np.log2(2 * np.e * m * units * orders / sums)).sum())
     return m
 
@@ -243,6 +247,7 @@ def threshold_dichotomies(patterns: Values, units: int) -> int:
         units: h.
     """
     m = patterns.shape[1]
+    # a dichotomy as a binary number, in which the last point has the highest bit
     halves = np.unique(patterns @ 2 ** np.arange(m))
     halves = halves[halves < 2 ** (m - 1)]  # the last unit takes complements too
     layers = np.array(list(itertools.combinations(halves, units)))
@@ -306,6 +311,7 @@ def units_around(points: Values, others: Values) -> float:
     for number in range(1, len(points) + 1):
         planes = np.stack([_nearest_plane(group) for group in np.array_split(points, number)])
         values = everything @ planes[:, :-1].T + planes[:, -1]
+        # of each pair one unit is on beside the slab, and both are on in it
         units = np.concatenate([values > -SLAB, values < SLAB], axis=1)
         if np.array_equal(units.sum(1) > number, labels):
             return 2.0 * number

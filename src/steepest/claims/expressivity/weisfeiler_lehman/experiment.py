@@ -30,6 +30,7 @@ def divide(outputs: np.ndarray) -> Division:
     gap = np.zeros((networks, depth, 2))
     unclear = 0
     for network, k in np.ndindex(networks, depth):
+        # the largest difference over directions
         distances = pdist(shadows[network, :, k], "chebyshev")
         together = distances < SAME
         unclear += int(((distances > SAME / 100) & (distances < 100 * SAME)).sum())
@@ -39,6 +40,7 @@ def divide(outputs: np.ndarray) -> Division:
         )
         matrix = squareform(together)
         np.fill_diagonal(matrix, True)
+        # the first of the graphs that are together names them
         labels[network, k] = matrix.argmax(1)
     return Division(labels, gap, unclear)
 
