@@ -45,6 +45,7 @@ def sharpness(key: Key, weights: Array, scale: Array) -> Array:
 
         def step(vector: Array, _: None) -> tuple[Array, Array]:
             after = product(vector)
+            # Rayleigh's quotient of the unit vector, whose error is the square of the vector's
             return after / jnp.linalg.norm(after), vector @ after
 
         _, quotients = jax.lax.scan(step, first / jnp.linalg.norm(first), None, PRODUCTS)

@@ -60,6 +60,7 @@ def train(key: Key, rule: Rule, marks: tuple[int, ...]) -> Readings:
         m = rule.beta * m + averaged * g
         v = BETA2 * v + (1 - BETA2) * g**2
         scale, along = scale_of(rule, m, v, number + 1)
+        # Nesterov's g + βv in place of v
         along = along + rule.nesterov * (g + (rule.beta - 1) * m)
         return (w - rule.lr * along / scale, m, v), None
 

@@ -17,6 +17,7 @@ def step(
 ) -> NDArray:
     """Take one step from each run's error of the weights, ``(runs, d)``."""
     weights = batches(rng, len(errors), len(x), batch, replaced=replaced)
+    # the batch's mean of H_i e = x_i ⟨x_i, e⟩
     return errors - eta * (weights * (errors @ x.T)) @ x
 
 
@@ -33,6 +34,7 @@ def growth(
     """Return by how much the mean square grows in a step, from errors of a given second moment."""
     values, vectors = np.linalg.eigh(moment)
     root = vectors * np.sqrt(np.maximum(values, 0))
+    # R g with R Rᵀ = V and g ~ N(0, I) has the second moment V
     start = rng.standard_normal((runs, len(root))) @ root.T
     end = step(rng, x, start, eta, batch, replaced=replaced)
     return float((end**2).sum() / (start**2).sum())

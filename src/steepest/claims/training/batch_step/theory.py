@@ -40,9 +40,11 @@ def growth(x: Values, eta: float, p: float) -> Growth:
     outer = np.einsum("ni,nj->nij", x, x).reshape(n, d * d)
     of_examples = np.einsum("na,nb->ab", outer, outer) / n
     # H_iVH_i = x_i x_iᵀ (x_iᵀVx_i)
+    # vec(AVA) = (A ⊗ A) vec V for symmetric A; V is a vector of d² entries here
     operator = np.kron(step, step) + eta**2 * p * (of_examples - np.kron(hessian, hessian))
     values, vectors = np.linalg.eig(operator)
     place = int(np.argmax(np.abs(values)))
     moment = np.real(vectors[:, place]).reshape(d, d)
     moment = (moment + moment.T) / 2
+    # over the trace, which also settles the sign that an eigenvector leaves open
     return Growth(float(np.abs(values[place])), moment / np.trace(moment))

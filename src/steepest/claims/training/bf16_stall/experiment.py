@@ -41,6 +41,7 @@ def at_random(values: Array, key: Key) -> Array:
     """Round to one of the two neighbours, to the nearer one more often, so that the mean stays."""
     bits = jax.lax.bitcast_convert_type(values, jnp.uint32)
     added = jax.random.bits(key, values.shape, jnp.uint16).astype(jnp.uint32)
+    # a carry into the kept bits has the probability (dropped bits)/2¹⁶, the share of the way to it
     cut = (bits + added) >> DROPPED << DROPPED
     return jax.lax.bitcast_convert_type(cut, jnp.float32)
 
@@ -86,5 +87,6 @@ def descend(
 
     (w, sums), _ = jax.lax.scan(step, (start, jnp.zeros(shape, dtype)), jnp.arange(steps))
     sums = sums + (w - minimum) ** 2
+    # sums hold the weights after each of the last steps − steps//2 steps
     risk = 0.5 * curvature * sums.mean() / (steps - steps // 2)
     return Ends(abs(w - minimum).max(), risk)

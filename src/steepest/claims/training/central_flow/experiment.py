@@ -43,6 +43,7 @@ class Walked(NamedTuple):
 
 def smoothed(three: Any) -> Any:
     """Return the middle of three successive weights that go to and fro, ``(3, …)``."""
+    # weights 1, 2, 1 cancel what goes like (−1)^t, and keep what is linear in t
     return (three[0] + 2 * three[1] + three[2]) / 4
 
 
@@ -83,6 +84,7 @@ def two_curvatures(key: Key, weights: Array) -> Array:
     def step(pair: Array, _: None) -> tuple[Array, Array]:
         after = jax.vmap(product)(pair)
         first = after[0] / jnp.linalg.norm(after[0])
+        # at right angles to the first, else powers lead to the same eigenvector
         second = after[1] - (after[1] @ first) * first
         quotients = (pair * after).sum(1)
         return jnp.stack([first, second / jnp.linalg.norm(second)]), quotients

@@ -60,9 +60,12 @@ def flow(
         curvature, (its_slope, product) = jax.value_and_grad(along, (0, 1))(w, u)
         below, g = jax.value_and_grad(risk)(w)
         square = its_slope @ its_slope
+        # ⟨∇λ, ∇L + ½σ²∇λ⟩ = 0
         variance = -2 * (its_slope @ g) / square
+        # adds −½ back ‖∇λ‖² = −(BACK/η)(λ − 2/η) to dλ/dt, by which the error of λ decays
         back = 2 * BACK / eta * (curvature - 2 / eta) / square
         force = g + 0.5 * held * jnp.maximum(variance + back, 0) * its_slope
+        # product is 2Hu: over its length, a step of power iteration
         after = (w - eta / PARTS * force, product / jnp.linalg.norm(product))
         return after, (jnp.maximum(variance, 0), below)
 

@@ -14,6 +14,7 @@ def best_steps(errors: NDArray, curvatures: NDArray, jitter: NDArray) -> NDArray
         curvatures: ``(d,)``.
         jitter: the mean of the noise's square, weighted by curvature, ``(groups,)``.
     """
+    # η = ‖g‖²/(gᵀHg + tr HΣ/b) with means over the runs of a group, g = λe
     squared = (errors * curvatures) ** 2
     return squared.sum(2).mean(1) / ((squared @ curvatures).mean(1) + jitter)
 
@@ -47,6 +48,7 @@ def steps(
     """
     errors = np.tile(np.sqrt(squares), (*shape, 1))
     spread = np.sqrt(noise * curvatures / batch)
+    # tr HΣ/b = Σ λ · σ²λ/b
     jitter = float(spread**2 @ curvatures)
     risks = lambda errors: (errors**2 @ curvatures).mean(1)
     first = risks(errors)
@@ -76,6 +78,7 @@ def constant_steps(
     """
     sizes = np.geomspace(1e-4, 1.9, 400)[:, None] / curvatures.max()
     factors = (1 - sizes * curvatures) ** 2
+    # D ← (1 − ηλ)²D + η²σ²λ/b has the fixed point η²σ²λ/b/(1 − (1 − ηλ)²)
     steady = sizes**2 * noise * curvatures / batch / (1 - factors)
     first = curvatures @ squares
     risk = lambda count: (steady + (squares - steady) * factors ** count[:, None]) @ curvatures

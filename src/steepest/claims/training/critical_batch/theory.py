@@ -53,11 +53,13 @@ def needs(curvatures: Values, squares: Values, noise: float, target: float, shar
     # early times matter as much as late ones: steps are even in log(1 + τ)
     place = np.linspace(0, np.log1p(end), POINTS)
     time = np.expm1(place)
+    # (times, d): ‖g‖² = Σ λ²D, gᵀHg = Σ λ³D and tr HΣ = σ² Σ λ²
     errors = squares * np.exp(-2 * curvatures * time[:, None])
     gradient = errors @ curvatures**2
     along = errors @ curvatures**3
     of_noise = noise * float((curvatures**2).sum())
     density = along / gradient
+    # dτ = (1 + τ) d log(1 + τ)
     over_time = lambda values: float(np.trapezoid(values * (1 + time), place))
     simple = noise * float(curvatures.sum()) / gradient
     clean = over_time(density)

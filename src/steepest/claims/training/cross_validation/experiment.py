@@ -53,6 +53,7 @@ def tangent(x: NDArray, other: NDArray, depth: int) -> NDArray:
     for _ in range(depth):
         cosine = np.clip(cosine, -1, 1)
         turned = np.pi - np.arccos(cosine)
+        # κ₁(ρ) = (√(1 − ρ²) + ρ(π − arccos ρ))/π, one at ρ = 1, and κ₀(ρ) = (π − arccos ρ)/π
         next_cosine = (np.sqrt(1 - cosine**2) + cosine * turned) / np.pi
         kernel = next_cosine + kernel * turned / np.pi
         cosine = next_cosine
@@ -64,6 +65,7 @@ def gaussian(rng: np.random.Generator, world: World) -> World:
     count = len(world.gram)
     values, vectors = np.linalg.eigh(world.gram)
     normal = rng.standard_normal((count, count))
+    # coordinates along the kernel's eigenvectors: their variances are its eigenvalues over n
     features = normal * np.sqrt(np.maximum(values, 0) / count)
     return World(features @ features.T, normal @ (vectors.T @ world.labels) / count**0.5)
 
@@ -98,6 +100,7 @@ def errors(
         inverse = 1 / (values + penalty)
         missed = across @ (inverse[:, None] * labels) - world.labels[new]
         squares = (missed**2).sum(1)
+        # posterior variance k(x, x) − kᵀ(K + nδI)⁻¹k, and that of noise, nδ
         left = prior + penalty - across**2 @ inverse
         pair[:] = squares.mean(), (squares / left**2).mean() / (1 / left).mean() ** 2
     return pairs

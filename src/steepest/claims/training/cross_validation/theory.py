@@ -42,8 +42,10 @@ def estimates(grams: Values, labels: Values, ridge: float) -> Estimates:
     inverses = np.linalg.inv(grams + n * ridge * np.eye(n))
     squares = ((inverses @ labels) ** 2).sum(-1)
     sureness = np.diagonal(inverses, axis1=-2, axis2=-1)  # 1/v
+    # means of (α_i/A_ii)², and of α² over the square of the mean of A_ii
     left_out = (squares / sureness**2).mean(-1)
     generalized = squares.mean(-1) / sureness.mean(-1) ** 2
+    # with e² = cv the first is c E v and the second c E(1/v)/(E 1/v)² = c/E(1/v)
     spread = sureness.mean(-1) * (1 / sureness).mean(-1)
     return Estimates(
         float(left_out.mean()), float(generalized.mean()), float((left_out / spread).mean())

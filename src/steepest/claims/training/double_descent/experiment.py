@@ -37,6 +37,7 @@ def fit(sample: Sample, p: int, penalty: float) -> NDArray:
     y = sample.y[..., None]
     if p < x.shape[1]:
         return np.linalg.solve(across @ x + penalty * np.eye(p), across @ y)[..., 0]
+    # (XᵀX + kI)⁻¹Xᵀ = Xᵀ(XXᵀ + kI)⁻¹, which at k = 0 gives the least norm
     gram = x @ across + penalty * np.eye(x.shape[1])
     return (across @ np.linalg.solve(gram, y))[..., 0]
 
@@ -53,6 +54,7 @@ def risk(fitted: NDArray, weights: NDArray, noise: float) -> NDArray:
 
 def penalty(weights: NDArray, p: int, noise: float) -> float:
     """Return the penalty of a Bayesian who knows how large weights and noise are."""
+    # k = s²p/‖β_p‖², the noise's variance over that of a weight
     size = (weights[:p] ** 2).mean()
     return float(((weights[p:] ** 2).sum() + noise**2) / size)
 

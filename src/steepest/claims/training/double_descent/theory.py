@@ -47,7 +47,9 @@ def ridge(weights: Values, p: int, noise: float, n: int) -> float:
     gamma = p / n
     penalty = gamma * variance / signal
     middle = 1 - gamma + penalty
+    # the positive root of γλm² + (1 − γ + λ)m = 1, in the form that does not cancel
     stieltjes = 2 / (middle + np.sqrt(middle**2 + 4 * gamma * penalty))
+    # a and b, the ends of the law of Marchenko and Pastur
     ends = (1 + np.array([-1, 1]) * gamma**0.5) ** 2
     lower, upper = 1 / np.sqrt(ends + penalty)
     return float(variance * (1 + gamma * stieltjes + (lower - upper) ** 2 / (4 * n)))

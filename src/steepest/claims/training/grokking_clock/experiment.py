@@ -20,6 +20,7 @@ def curvature(x: NDArray, y: NDArray, weights: NDArray, decay: float) -> NDArray
     plus, minus = np.split(weights, 2)
     in_beta = x.T @ (x @ (plus**2 - minus**2) - y) / len(y)
     jacobian = np.concatenate([2 * plus, -2 * minus])
+    # J_i J_j (XᵀX/n)_ij with J = ∂β/∂θ = (2θ₊, −2θ₋); the loss in β times ∂²β/∂θ² = ±2 is diagonal
     hessian = np.outer(jacobian, jacobian) * np.tile(x.T @ x / len(y), (2, 2))
     return hessian + np.diag(np.concatenate([2 * in_beta, -2 * in_beta]) + decay)
 

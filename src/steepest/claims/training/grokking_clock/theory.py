@@ -33,8 +33,10 @@ def residual(x: Values, y: Values, beta: Values, size: float, decay: float) -> V
     As y = X 2s sinh(Xᵀν) holds along the path, dν/d log s = −(X D Xᵀ)⁻¹y with D = 2s cosh u = √(β² + 4s²), and
     d log s/dt = −2λ.
     """
+    # D = 2s cosh u where β = 2s sinh u
     weights = np.sqrt(beta**2 + 4 * size**2)
     moved = np.linalg.solve((x * weights) @ x.T, y)
+    # −(n/4) dν/dt with dν/dt = 2λ(X D Xᵀ)⁻¹y
     return -len(y) * decay / 2 * moved
 
 
@@ -55,6 +57,7 @@ def moment_of_half(
     """Return c, the λt − log α at which the error falls to a half of the plateau."""
 
     def excess(moment: float) -> float:
+        # s = (α e^(−λt))² = e^(−2c)
         return error_at(x, y, truth, np.exp(-2 * moment), decay) / plateau - 0.5
 
     return float(np.asarray(brentq(excess, -1.0, last, xtol=1e-4)))

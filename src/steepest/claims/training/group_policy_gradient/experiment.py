@@ -42,6 +42,7 @@ def learn(
         longest: time at which all end.
     """
     logits = np.zeros((len(lanes.group), answers))
+    # p = e^z/(e^z + K − 1) where all other logits are zero
     logits[:, 0] = np.log(lanes.start * (answers - 1) / (1 - lanes.start))
     arrived = np.full(len(logits), longest)
     active = np.arange(len(logits))
@@ -74,11 +75,13 @@ def update(rng: np.random.Generator, lanes: Lanes, chances: NDArray) -> NDArray:
     rewarded = np.where(lanes.informed[:, None], rewarded, tossed)
     mean = rewarded.sum(1, keepdims=True) / group
     baseline = np.where(lanes.rule[:, None] == RAW, 0, mean)
+    # rewards are 0 or 1, of variance q(1 − q)
     deviation = np.sqrt(mean * (1 - mean))
     divides = (lanes.rule[:, None] == DEVIATION) & (deviation > 0)
     scale = np.where(divides, 1 / np.where(deviation > 0, deviation, 1), 1.0)
     # sum of advantages of each answer that was sampled
     advantage = (rewarded - baseline * counts) * scale / group
+    # Σ_a A_a (e_a − π), as ∂ log π_a/∂(logits) = e_a − π
     return advantage - chances * advantage.sum(1, keepdims=True)
 
 

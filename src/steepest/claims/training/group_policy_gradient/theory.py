@@ -36,6 +36,7 @@ def deviation_of_group(group: int) -> Drift:
     right = np.arange(group + 1)
     share = right / group
     size = np.sqrt(share * (1 - share))
+    # the right logit moves by q(1 − q)/√(q(1 − q)), as advantages add up to zero in a group
     return lambda p: float(binom.pmf(right, group, p) @ size)
 
 
@@ -55,6 +56,7 @@ def time_to_half(drift: Drift, start: float, answers: int) -> float:
     >>> round(time_to_half(large_group, 0.1, 2), 4)  # 2 sinh(½ log 9)
     2.6667
     """
+    # dp = p(1 − p) dz: in z the integral is (K − 1)/K ∫ dz/c
     along = lambda z: 1 / drift(1 / (1 + np.exp(-z)))
     first = float(np.log(start / (1 - start)))
     return quad(along, first, 0, limit=200)[0] * (answers - 1) / answers

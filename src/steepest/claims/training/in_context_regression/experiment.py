@@ -94,6 +94,7 @@ def answers_and_slopes(weights: NDArray, prompts: Prompts) -> tuple[NDArray, NDA
     keys = (prompts.queries @ weights[..., :-1].swapaxes(1, 2))[..., None]
     by_p = (prompts.moments @ keys)[..., 0]
     by_keys = (prompts.moments @ p)[..., 0]
+    # pᵀ G K q with the moments G: linear in p and in K, so that the other factors are its slopes
     answers = (by_p * p[..., 0]).sum(-1)
     errors = (answers - prompts.labels) / answers.shape[1]
     slopes = np.empty_like(weights)
@@ -136,6 +137,7 @@ def preconditioner(weights: NDArray) -> NDArray:
     """
     p = weights[..., -1]
     k = weights[..., :-1]
+    # (p·t)(tᵀKq) has y x in two terms: p_y K_x q and p_x (k_y·q); their sum is hᵀMᵀq
     across = p[:, -1, None, None] * k[:, :-1] + p[:, :-1, None] * k[:, -1:]
     return across.swapaxes(1, 2)
 

@@ -26,6 +26,7 @@ def gammas(variances: Values, length: int) -> Values:
 def risk(variances: Values, length: int, weights: Values) -> float:
     """Return the risk of M = diag(weights)."""
     gamma = gammas(variances, length)
+    # Λ(ΛΓM² − 2ΛM + I) on the diagonal
     lacking = variances * (variances * gamma * weights**2 - 2 * variances * weights + 1)
     return float(lacking.sum() / 2)
 
@@ -33,4 +34,5 @@ def risk(variances: Values, length: int, weights: Values) -> float:
 def best_scalar(variances: Values, length: int) -> float:
     """Return the best step size of descent without a preconditioner, M = c I."""
     squares = variances**2
+    # Σ λ(λγc² − 2λc + 1) is least at c = Σλ²/Σλ²γ
     return float(squares.sum() / (squares * gammas(variances, length)).sum())

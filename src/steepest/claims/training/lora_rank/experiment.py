@@ -26,6 +26,7 @@ def drawn(
 ) -> Batch:
     """Draw inputs whose directions have variances k^(−power), and errors."""
     deviations = np.arange(1.0, inputs + 1) ** (-power / 2)
+    # variances are one in the mean over directions
     deviations *= (inputs / (deviations**2).sum()) ** 0.5
     x = deviations[:, None] * rng.standard_normal((inputs, examples))
     return Batch(x, rng.standard_normal((outputs, examples)))
@@ -53,6 +54,7 @@ class DigitsLayer:
         shares = np.exp(logits - logits.max(0))
         shares /= shares.sum(0)
         errors = shares - np.eye(CLASSES)[self.labels].T
+        # softmax less label, back through the last matrix and ReLU's gates, (outputs, m)
         return Batch(self.x, (self.last.T @ errors) * (self.base > 0))
 
     def risk(self, change: Array) -> Array:

@@ -54,8 +54,10 @@ def sizes(batch: Batch) -> Sizes:
     examples = x.shape[1]
     entries = y.size
     return Sizes(
+        # descent: yᵀE S²y = r(r + 1) yᵀΓ²y + r tr Γ yᵀΓy, over m²
         square.sum() / examples**2 / entries,
         np.trace(gram) * lengths.sum() / examples**2 / entries,
+        # Adam: r terms E‖a‖² = tr Γ, r(r − 1) pairs ‖E sign(⟨y, a⟩)a‖² = (2/π) yᵀΓ²y/yᵀΓy
         np.trace(gram) * live.sum() / entries,
         2 / np.pi * (square[live] / lengths[live]).sum() / entries,
     )

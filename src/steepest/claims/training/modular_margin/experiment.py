@@ -58,6 +58,7 @@ def slopes(weights: NDArray, correct: NDArray) -> NDArray:
     errors = exponentials / exponentials.sum(-1, keepdims=True) - correct
     errors /= len(correct)
     of_w = sums**2 @ errors
+    # the square has the slope 2(u(a) + v(b)); u(a) is in all b, and v(b) in all a
     of_sums = 2 * sums * (w @ np.swapaxes(errors, 1, 2))
     of_sums = of_sums.reshape(*u.shape, u.shape[-1])
     return np.stack([of_sums.sum(3), of_sums.sum(2), of_w])
@@ -81,6 +82,7 @@ def train(
     square = np.zeros_like(weights)
     earlier = weights
     for number in range(1, steps + 1):
+        # λ‖θ‖³ has the slope 3λ‖θ‖θ
         slope = slopes(weights, correct) + pulls * norms(weights)[..., None] * weights
         mean = BETA1 * mean + (1 - BETA1) * slope
         square = BETA2 * square + (1 - BETA2) * slope**2

@@ -19,12 +19,15 @@ def largest_margin(p: Values) -> Values:
     >>> round(float(largest_margin(5)), 6)
     0.030429
     """
+    # ½(2/3)^(3/2) = √(2/27)
     return np.sqrt(2 / 27) / (np.sqrt(p) * (np.asarray(p) - 1))
 
 
 def one_frequency(p: Values) -> Values:
     """Return the largest margin with a single frequency, whose mean is as large, but not its smallest margin."""
     p = np.asarray(p)
+    # outputs ∝ cos 2πk(a + b − c)/p: the nearest wrong label lacks 1 − cos 2π/p, where the mean
+    # over all p − 1 of them is p/(p − 1)
     return largest_margin(p) * (1 - np.cos(2 * np.pi / p)) * (p - 1) / p
 
 
@@ -38,6 +41,7 @@ def size(p: Values, decay: Values) -> Values:
     True
     """
     margin = largest_margin(p)
+    # zero slope: (p − 1)e^(−γN)(γ − λ) = λ
     return np.log((np.asarray(p) - 1) * (margin / decay - 1)) / margin
 
 
@@ -50,4 +54,5 @@ def size_of_slight_decay(p: Values, decay: Values) -> Values:
 def no_size_from(p: Values) -> Values:
     """Return the decay from which on no network is better than none."""
     p = np.asarray(p)
+    # the slope at N = 0 is λ − γ(p − 1)/p
     return largest_margin(p) * (p - 1) / p

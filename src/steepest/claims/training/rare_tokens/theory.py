@@ -22,6 +22,7 @@ def frequencies(vocabulary: int, alpha: float) -> Values:
 def descent_steps(vocabulary: int, chance: Values, eta: float) -> Values:
     """Return steps of descent for words of some frequencies: dy/dt = ηπ(1 − P)V/(V − 1), integrated."""
     others = vocabulary - 1
+    # 1/(1 − P) = 1 + e^y/(V − 1), from 0 to log(V − 1)
     travelled = np.log(others) + (others - 1) / others  # ∫dy/(1 − P)
     return travelled * others / vocabulary / (eta * chance)
 
@@ -39,6 +40,7 @@ def moments(batch: int, chance: Values) -> Values:
     """
     falling = [np.prod(batch - np.arange(order)) * chance**order for order in range(1, 5)]
     first, second, third, fourth = falling
+    # E n^k = Σ_j S(k, j) E n(n − 1)…(n − j + 1), with Stirling's numbers of the second kind
     of_count = [
         first,
         second + first,
@@ -64,8 +66,11 @@ def fluctuation(batch: int, chance: Values, beta1: float, beta2: float) -> Value
     It is ⅜ Var v / (E v)² − ½ Cov(m, v) / (E m E v), and both averages are geometric.
     """
     mean, square, cube, fourth = moments(batch, chance)
+    # weights (1 − β)β^k of averages: Σ of squares is (1 − β)/(1 + β), of products of two
+    # (1 − β₁)(1 − β₂)/(1 − β₁β₂)
     of_v = (1 - beta2) / (1 + beta2) * (fourth / square**2 - 1)
     of_both = (1 - beta1) * (1 - beta2) / (1 - beta1 * beta2) * (cube / (mean * square) - 1)
+    # second order of m v^(−½): ½ · ¾ Var v/(E v)² and −½ Cov(m, v)/(E m E v)
     return 3 / 8 * of_v - of_both / 2
 
 
@@ -83,6 +88,7 @@ def adam_steps(
     vocabulary: int, chance: Values, batch: int, eta: float, beta1: float, beta2: float
 ) -> Values:
     """Return steps of Adam for words of some frequencies: the right score rises and the others fall, by η each."""
+    # the right score and another move apart by η each
     rate = 2 * eta * update(batch, chance)
     rate = rate * (1 + fluctuation(batch, chance, beta1, beta2))
     return np.log(vocabulary - 1) / rate + lag(vocabulary, beta1, beta2)

@@ -41,6 +41,7 @@ def normalized(x: Array) -> Array:
 
 def block(x: Array, first: Array, second: Array) -> Array:
     """Return ``W₂ relu(W₁ x)``."""
+    # ReLU keeps half of a symmetric signal's mean square, matrices of variance 1/d keep it all
     return second @ jax.nn.relu(first @ x)
 
 

@@ -48,6 +48,7 @@ def turned(before: Array, after: Array) -> Array:
     square = (before**2).sum(-1)
     along = (moved * before).sum(-1, keepdims=True) / square[..., None]
     across = moved - along * before
+    # the tangent keeps the digits of small angles, which the cosine loses
     return jnp.arctan2(jnp.sqrt((across**2).sum(-1)), (1 + along[..., 0]) * jnp.sqrt(square)) ** 2
 
 

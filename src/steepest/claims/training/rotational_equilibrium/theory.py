@@ -32,6 +32,7 @@ class Balance(NamedTuple):
     @property
     def gain(self) -> Values:
         """Return Var w/Var e."""
+        # variance of an autoregression of order two
         inner = (1 - self.second) ** 2 - self.first**2
         return (1 - self.second) / ((1 + self.second) * inner)
 
@@ -64,6 +65,7 @@ def square_of_descent(balance: Balance, eta: float, c: Values) -> Values:
         eta: η.
         c: ‖w‖ times the size of gradients.
     """
+    # ‖w‖⁴ = gain · η²c²
     return eta * c * np.sqrt(balance.gain)
 
 

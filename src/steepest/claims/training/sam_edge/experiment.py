@@ -106,6 +106,7 @@ def fall(
         x = x - etas * over
         after = y - etas * down
         passed = (after[:, None] <= goals) & np.isnan(reached)
+        # the logarithm of the curvature is taken as linear within a step
         part = (y[:, None] - goals) / (y - after)[:, None]
         reached = np.where(passed, number + part, reached)
         sizes = np.where(passed, size[:, None], sizes)
@@ -131,6 +132,7 @@ def settle(
     x = rng.standard_normal((walks, len(products)))
     along = np.zeros_like(x)
     for _ in range(steps):
+        # λ(x + ρ sign x), the slope that is looked at, in units of ρ
         along = momentum * along + products * (x + np.sign(x))
         x = x - along
     return np.abs(x)

@@ -28,6 +28,7 @@ def steps_to_fall(before: float, after: Values, eta: Values, rho: Values) -> Val
     >>> bool(steps_to_fall(8.0, 4.0, 0.01, 0.1) > steps_to_fall(8.0, 4.0, 0.2, 0.1))
     True
     """
+    # ∫(2 − ηλ)²/λ² dλ = ∫(4/λ² − 4η/λ + η²) dλ; the time is that over 2ρ², η of it a step
     time = 4 * (1 / after - 1 / before) - 4 * eta * np.log(before / after)
     time = time + eta**2 * (before - after)
     return np.asarray(time / (2 * rho**2 * eta))
@@ -43,6 +44,7 @@ def lag(curvature: Values, eta: Values, rho: Values) -> Values:
     """
     product = eta * curvature
     to_edge = np.maximum(2 - product, np.finfo(float).tiny ** 0.25)
+    # of log λ in a step, and ‖g‖ ∝ λ²/(2 − ηλ) by 2 + ηλ/(2 − ηλ) as much
     fall = 2 * eta * rho**2 * curvature / to_edge**2
     return np.asarray(fall * (2 + product / to_edge) / to_edge)
 

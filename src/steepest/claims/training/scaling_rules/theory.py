@@ -23,6 +23,7 @@ def sgd_risk(curvatures: Values, batch: int, eta: float) -> float:
     0.00017
     """
     part = float((eta * curvatures / batch / (2 - eta * curvatures * (1 + 1 / batch))).sum())
+    # r = Σ hV = A(1 + r)
     return part / (1 - part) / 2
 
 
@@ -32,6 +33,7 @@ def adam_risk(curvatures: Values, batch: int, eta: float, beta1: float) -> float
     variances = np.zeros_like(curvatures)
     for _ in range(ROUNDS):
         total = (curvatures * variances).sum()
+        # the diagonal of ((1 + r)H + HwwᵀH)/b, with V for the mean of w²
         noise = curvatures / batch * (1 + total + curvatures * variances)
         step = adam_step(curvatures, noise, eta, memory)
         variances = step * noise / (curvatures * (2 - step * curvatures * memory))
@@ -49,6 +51,7 @@ def adam_step(curvatures: Values, noise: Values, eta: float, memory: float) -> V
     for _ in range(HALVINGS):
         step = (low + high) / 2
         pull = curvatures * step
+        # e√v with v = h²V + N
         size = step * np.sqrt(noise * (1 + pull / (2 - pull * memory)))
         low = np.where(size < eta, step, low)
         high = np.where(size < eta, high, step)

@@ -54,6 +54,7 @@ def mean_risk(
     for eta in steps:
         risk = risks[-1]
         part = stochastic * eta**2 / problem.batch
+        # all directions feel the risk before the step
         errors = errors * ((1 - eta * variances) ** 2 + fourth * part * variances**2)
         errors = errors + part * variances * (risk + problem.noise)
         risks.append(variances @ errors)

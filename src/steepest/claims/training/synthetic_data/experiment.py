@@ -34,6 +34,7 @@ def of_digits(rng: np.random.Generator, dimension: int) -> Inputs:
     pixels = np.asarray(digits().x, float)
     centred = pixels - pixels.mean(0)
     components = np.linalg.svd(centred, full_matrices=False)[0][:, :dimension]
+    # left singular vectors are orthonormal columns of mean zero: times √n of variance one
     images = components * len(components) ** 0.5
     return lambda sizes: images[rng.integers(len(images), size=(sizes.runs, sizes.examples))]
 

@@ -30,6 +30,7 @@ def kept(rounds: int, dimension: int, examples: int) -> Values:
     [1.0, 1.222]
     """
     k = np.arange(1, rounds + 1)
+    # round k adds d/(k(kT − d − 1)), over the unit d/(T − d − 1)
     return np.cumsum((examples - dimension - 1) / (k * (k * examples - dimension - 1)))
 
 
@@ -46,6 +47,7 @@ def mixed(shares: Values, rounds: int) -> Values:
     old = (1 - shares) ** 2
     error = np.zeros_like(shares)
     for _ in range(rounds):
+        # both fits have independent noise of square one, that to its own labels also the last error
         error = shares**2 + old * (error + 1)
     return error
 

@@ -53,6 +53,7 @@ def draw(key: kit.Key, images: int, width: int, seeds: int) -> Setting:
     for layer in of_images:
         values = np.asarray(layer["w"], float)
         mean = values.mean(1)
+        # central moments over images
         away = values - mean[:, None]
         moments.append(Moments(mean, *((away**power).mean(1) for power in (2, 3, 4))))
     return Setting(np.asarray(data.x), np.asarray(labels), params, tuple(moments))
@@ -158,5 +159,6 @@ def muon(gradients: Values) -> Values:
     update = gradients / np.linalg.norm(gradients, axis=(-2, -1), keepdims=True)
     for _ in range(rule.iterations):
         square = update @ update.swapaxes(-2, -1)
+        # singular values s become as + bs³ + cs⁵
         update = a * update + (b * square + c * square @ square) @ update
     return np.sqrt((update**2).mean((1, 2, 3)))

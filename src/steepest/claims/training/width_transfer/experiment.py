@@ -67,6 +67,7 @@ def slopes(weights: Weights, x: NDArray, errors: NDArray) -> Weights:
     first = np.maximum(x @ weights.inputs.T, 0)
     second = np.maximum(first @ weights.hidden.T, 0)
     outer = errors / len(x)
+    # what comes back to the second and the first hidden layer, (batch, N) each
     back_second = outer[:, None] * weights.readout * (second > 0)
     back_first = (back_second @ weights.hidden) * (first > 0)
     return Weights(back_first.T @ x, back_second.T @ first, second.T @ outer)

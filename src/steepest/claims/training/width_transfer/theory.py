@@ -63,6 +63,7 @@ def covariances(x: Values) -> Covariances:
     """Return the covariances for a batch of inputs ``(batch, d)``."""
     first = 2 * x @ x.T / x.shape[1]
     sizes = np.sqrt(np.diag(first))
+    # 2 E φ(z)φ(z') = 2 √(Var z Var z') κ₁, twice the arc-cosine kernel of degree one
     second = 2 * np.outer(sizes, sizes) * arc_cosine(cosines(first)).outer
     # two neurons of a Gaussian pair with the angle θ are both active with the probability (π − θ)/2π
     back = 1 - np.arccos(cosines(second)) / np.pi
@@ -88,6 +89,7 @@ def parts(x: Values, y: Values) -> Parts:
         back = gaussian(rng, of_batch.back)
         rng.shuffle(back)  # else its signs are those of the first layer
         gated = y * (second > 0)
+        # E|v_i| = √(2/π)/√N, and v_i is independent of gates; all pairs of neurons, (500, 500)
         hidden = np.sqrt(2 / np.pi) * np.abs(gated @ np.maximum(first, 0).T).mean()
         readout = np.abs(np.maximum(second, 0) @ y).mean()
         inputs = np.abs((y * back * (first > 0)) @ x).sum(1).mean()
