@@ -479,5 +479,6 @@ def odd_remainder(x: Values, y: Values) -> float:
 
 def hermite() -> Values:
     """Return E[relu(z) He_l(z)]/√l! for the degrees 0 to 5, z standard Gaussian."""
+    # relu is z/2 + |z|/2, and E relu(z) z^(2j) = 2^j j!/√(2π)
     root = np.sqrt(2 * np.pi)
     return np.array([1 / root, 0.5, 1 / (root * np.sqrt(2)), 0.0, -1 / (root * np.sqrt(24)), 0.0])

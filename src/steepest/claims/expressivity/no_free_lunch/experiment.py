@@ -68,6 +68,8 @@ def on_the_line(
 ) -> Values:
     """Return the nearest neighbour's errors on cells in a row whose labels change sign a few times."""
     places = np.arange(cells)
+    # s of the N − 1 borders, each set of them as likely as any other; the first label is 0, as the
+    # errors do not change when all labels do
     changed = rng.permuted(np.tile(places[1:], (count, 1)), axis=1)[:, :changes]
     steps = np.zeros((count, cells), int)
     np.put_along_axis(steps, changed, 1, axis=1)

@@ -40,6 +40,7 @@ class Circuit:
         """Add five gates; return the wires of sum and carry."""
         either, carried = self.half_adder(x, y)
         total, passed = self.half_adder(either, carry)
+        # x y and (x ⊕ y) carry are never both one
         return total, self.add(OR, carried, passed)
 
     def sum_of(self, first: list[int], second: list[int]) -> list[int]:
@@ -75,6 +76,7 @@ def comparator(bits: int) -> Circuit:
     for place in range(1, bits):
         less_here = circuit.add(LESS, place, bits + place)
         equal = circuit.add(EQUAL, place, bits + place)
+        # less here, or equal here and less in the bits below
         less = circuit.add(OR, less_here, circuit.add(AND, equal, less))
     circuit.outputs = [less]
     return circuit
@@ -99,6 +101,7 @@ def parity(bits: int) -> Circuit:
     wires = list(range(2 * bits))
     while len(wires) > 1:
         pairs = zip(wires[::2], wires[1::2], strict=False)
+        # the last of an odd number of wires goes on as it is
         wires = [circuit.add(XOR, x, y) for x, y in pairs] + wires[len(wires) // 2 * 2 :]
     circuit.outputs = wires
     return circuit

@@ -105,12 +105,14 @@ class ProgramsAreNetworks(kit.Claim[None]):
 
     def predict(self, setting):
         d = np.array(self.bits)
+        # a half adder has two gates, a full adder five, and a place of the comparison four
         gates = {
             "sum": 5 * d - 3,
             "comparison": 4 * d - 3,
             "product": 6 * d**2 - 8 * d,
             "parity": 2 * d - 1,
         }
+        # gates of one pair of wires share a unit, which stays off where both are never one
         units = {
             "sum": 2 * d - 1,
             "comparison": 2 * d - 1,
@@ -121,6 +123,7 @@ class ProgramsAreNetworks(kit.Claim[None]):
         return kit.law(
             gates=("program bits", [gates[name] for name in PROGRAMS]),
             units=("program bits", [units[name] for name in PROGRAMS]),
+            # without a unit an AND lacks ab/4, a and b the signs of its bits, of mean square 1/16
             left=("net", [(net.gates - net.units) / 16 for net in self.nets]),
             folds=("parity", np.log2(bits)),
             free=("parity", bits / 2),

@@ -24,6 +24,7 @@ Neurons = Annotated[int, kit.Within(1, 1000)]
 
 def printed_network(depth: int, height: float = 1.0) -> list[Layer]:
     """Return f∘…∘f with f(x) = hσ(2σ(x) − 4σ(x − ½)), h = 1 as printed: two layers and three neurons for each f."""
+    # 2σ(x) − 4σ(x − ½) rises to one at ½ and falls to zero at one, beyond which σ cuts it off
     inner = np.ones((2, 1))
     outer = height * np.array([[2.0, -4.0]])
     weights = [inner, outer] * depth + [np.ones((1, 1))]

@@ -251,6 +251,7 @@ class VcDimension(kit.Claim[Setting]):
         return kit.law(
             sine=np.sin(np.pi / 2**self.sine_points),
             sine_patterns=2.0**self.sine_points,
+            # reduced fractions k/q in [0, 2) with q ≤ m, with one interval after each
             spaced=("m", 2.0 * np.cumsum([_totient(q) for q in self.numbers])),
             halfspaces=("case", [float(central_cell_count(m, d + 1)) for d, m in self.cases]),
             shattered=("dimension", np.array(self.dimensions) + 1.0),

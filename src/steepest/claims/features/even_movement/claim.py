@@ -118,6 +118,7 @@ class EvenMovement(kit.Claim[Setting]):
         far = far_hidden(moved, self.widths)
         return kit.law(
             inner=("width", far / np.sqrt(np.mean(moved.hidden**2))),
+            # far is √m times a movement
             movement=("width", far / np.sqrt(self.widths)),
             outer=("width", far_outputs(moved, self.widths)),
         )

@@ -173,6 +173,7 @@ class MeanFieldLimit(kit.Claim[Setting]):
             limit=("time example", limit.outputs),
             square=("width time", square),
             noise=("rate time", noise),
+            # start and draws are independent, and squares add up
             both=("width rate time", square[:, None] + noise),
             movement=("width time", np.broadcast_to(limit.movement, square.shape)),
             sampling=(

@@ -149,6 +149,7 @@ class NoisyMeanField(kit.Claim[Setting]):
             A = setting.targets[at[0]]
             warm = moments(eigenvalues(empty), self.decay, heat, self.step)
             filled = DIMENSION - empty
+            # equipartition: ½ τ/N for each of k(k + 1)/2 second moments of the filled directions
             stiff = filled * (filled + 1) / 4 / self.neurons
             cost[at] = (self.risk(warm, empty) - least[at[0]]) / heat + stiff
             along = path(begin, A, self.decay, heat, self.step, self.steps)

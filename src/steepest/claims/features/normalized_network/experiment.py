@@ -46,6 +46,7 @@ def follow_normalized(
 ) -> Flows:
     """Follow one normalized neuron with ``a = √ratio · start``, ``b = start/√ratio`` and ``‖v‖ = norm``."""
     net = normalized_two_layer(direction.size, 1)
+    # ab = start² and a/b = ratio
     params = NormalizedNeurons(
         (start * jnp.sqrt(ratio))[None], (start / jnp.sqrt(ratio))[None], norm * direction[None]
     )

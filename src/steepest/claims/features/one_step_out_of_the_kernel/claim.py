@@ -401,6 +401,7 @@ def flips(x: Values, y: Values, step: float) -> Values:
         gates[:, i] = 0
         opens = np.abs((gates * overlaps[i]) @ residuals.T)  # |s⁻|, (neurons, starts)
         closes = np.abs((gates * overlaps[i]) @ residuals.T + residuals[:, i])  # |s⁺|
+        # a flip changes 2a²⟨x_i, x_k⟩ at (i, k) and (k, i) if k's gate is open, and 2a² at (i, i)
         changed = 4 * (1 + 2 * gates @ overlaps[i] ** 2)
         scatter += float(changed @ (opens + closes).mean(1)) / 2 / NEURONS
         gates[:, i] = 1
@@ -408,9 +409,11 @@ def flips(x: Values, y: Values, step: float) -> Values:
         drift[0, :, i] = more[::2].T @ gates[::2]
         drift[1, :, i] = more[1::2].T @ gates[1::2]
     pull = sqrt(2) * step / np.linalg.eigvalsh(ntk)[-1]  # σ′ is √2 times the gate
+    # of a normal preactivation at zero
     density = 1 / sqrt(2 * pi)
     third = 2 * sqrt(2 / pi)  # E|a|³
     fifth = 2**2.5 * gamma(3) / sqrt(pi)  # E|a|⁵
+    # a flip of i by the same a² at (i, k) and at (k, i), once on the diagonal
     both = drift + np.swapaxes(drift, 2, 3)
     both[..., np.arange(len(x)), np.arange(len(x))] /= 2
     mean = 2 * third * pull * density * overlaps * both

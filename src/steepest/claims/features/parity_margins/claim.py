@@ -139,6 +139,7 @@ class ParityMargins(kit.Claim[None]):
             sampled=("bits large", wide),
             exponent=("bits", [-k / 2 for k in self.bits]),
             ratio=small.first / small.tangent,
+            # in many dimensions u ∝ (w₂, w₁), and its length has Rayleigh's law: E|u|/√E|u|² = √π/2
             gates=np.sqrt(np.pi) / 2,
         )
 
@@ -284,6 +285,7 @@ class ParityMargins(kit.Claim[None]):
 def _leading(k: int) -> float:
     """Return k! [t^k] κ, what λ_k d^k falls to: κ is t/4 + t arcsin(t)/2π."""
     half = (k - 2) // 2
+    # arcsin t = Σ_h C(2h, h)/(4^h (2h + 1)) t^(2h + 1), with 2h + 1 = k − 1
     return factorial(k) * comb(2 * half, half) / (4**half * (k - 1)) / (2 * np.pi)
 
 

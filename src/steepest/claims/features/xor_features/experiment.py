@@ -120,6 +120,7 @@ class XorFeaturesPoint(kit.Point):
         signs = jax.random.rademacher(for_x, (LARGEST_RATIO * d, d), float)
         noise = jax.random.normal(for_w, (self.width, d))
         start = starts(noise, jax.random.rademacher(for_v, (self.width,), float), self.scales, d)
+        # the examples beyond the sample weigh nothing, so that all ratios have one shape
         weights = (jnp.arange(LARGEST_RATIO * d) < jnp.round(self.samples * d)).astype(float)
         y = signs[:, 0] * signs[:, 1]
         path = train(signs / jnp.sqrt(d), y, start, self.lr, self.steps, weights, 2)

@@ -56,6 +56,7 @@ def train(key: Key, rule: Rule, marks: tuple[int, ...]) -> Readings:
     def step(state: tuple, number: Array) -> tuple[tuple, None]:
         w, m, v = state
         g = slope(w)
+        # Adam's m is an average, with weights that add up to one; momentum's v is a sum
         averaged = jnp.where(rule.adam > 0, 1 - rule.beta, 1.0)
         m = rule.beta * m + averaged * g
         v = BETA2 * v + (1 - BETA2) * g**2

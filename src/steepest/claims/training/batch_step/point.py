@@ -98,6 +98,7 @@ def growth_of_single_runs(
     errors = rng.standard_normal((SINGLE, x.shape[1]))
     total = np.zeros(SINGLE)
     for _ in range(STEPS):
+        # a Lyapunov exponent: directions go on, lengths begin anew
         errors /= np.linalg.norm(errors, axis=1, keepdims=True)
         errors = experiment.step(rng, x, errors, eta, batch, replaced=False)
         total += np.log(np.linalg.norm(errors, axis=1))

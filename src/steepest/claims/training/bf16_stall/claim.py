@@ -102,12 +102,16 @@ class Bf16Stall(kit.Claim[Setting]):
         u = setting.spacings
         eta = np.array(self.etas)[:, None]
         h = self.curvature
+        # rounding to the nearest undoes a step ηh|w − w*| below half of a spacing
         reach = u / (2 * eta * h)
         step = self.noise * u  # of the noise, ησ
         return kit.law(
             furthest=("eta size", reach),
+            # |w − w*| is uniform in its last spacing, from reach − u to reach
             left=("eta size", h / 2 * (reach**2 - reach * u + u**2 / 3)),
+            # w is one of two neighbours of w*, in the mean w*: f(1 − f)u², u²/6 over all places f
             at_random=("eta size", h * u**2 / 12 + 0 * eta),
+            # ½hV with V = N/(2ηh − η²h²), N the variances of noise and of an even rounding, u²/12
             dithered=("eta size", (step**2 + u**2 / 12) / (4 * eta - 2 * eta**2 * h)),
         )
 

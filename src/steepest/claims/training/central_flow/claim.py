@@ -126,6 +126,7 @@ class CentralFlow(kit.Claim[Setting]):
         vector = "seed step weight"
         return kit.law(
             variance=(place, variance),
+            # ½λσ² at the edge, where λ = 2/η
             risk=(place, below + variance / setting.eta),
             departed=(place, np.linalg.norm(weights - of_flow, axis=-1)),
             moved=(vector, weights - middle[:, None]),

@@ -98,6 +98,7 @@ def critical(batches: NDArray, counts: NDArray) -> NDArray:
     columns = np.stack([np.ones(len(batches)), 1 / batches], 1)
     fits = np.empty(counts.shape[:-1])
     for place in np.ndindex(fits.shape):
+        # residuals over the counts: relative errors weigh alike
         relative = columns / counts[place][:, None]
         constant, slope = np.linalg.lstsq(relative, np.ones(len(batches)), rcond=None)[0]
         fits[place] = slope / constant

@@ -106,6 +106,7 @@ class GrokkingClock(kit.Claim[Setting]):
                 setting.plateau[seed],
                 last,
             )
+            # λt = log α + c
             times[seed, :, column] = (np.log(self.alphas) + moment) / self.decays[column]
         return kit.law(
             time=("seed alpha decay", times),

@@ -71,6 +71,7 @@ class ModularMargin(kit.Claim[None]):
     def predict(self, setting):
         p = np.array(self.primes)
         column = p[:, None]
+        # equal parts of all (p − 1)/2 frequencies
         alike = np.repeat(2 / (column - 1), len(ENDS), axis=1)
         return kit.law(
             margin=("prime decay", theory.largest_margin(column) + np.zeros(len(self.decays))),

@@ -26,6 +26,7 @@ def gradient(chances: NDArray, share: NDArray, targets: NDArray) -> NDArray:
     Chances that the model gives are ``(runs, words, vocabulary)``, shares of the words in the batch ``(runs, words)``,
     and the places of the words that follow ``(words,)``.
     """
+    # ∂/∂scores of −log P is the softmax less one at the right word
     errors = chances.copy()
     errors[:, np.arange(len(targets)), targets] -= 1
     return share[..., None] * errors

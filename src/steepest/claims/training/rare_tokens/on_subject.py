@@ -344,6 +344,7 @@ def other_rule(subject: Subject, classes: NDArray, signs: bool) -> Learned:
     marks = set(logarithmic(OURS, LOOKS).tolist())
     values = subject.values().astype(float)
     slope = np.asarray(subject.gradient(), float)
+    # to first order the first step lowers the risk by η‖g‖₁ or η‖g‖²
     eta = (
         FALL * subject.risk() / max(float(np.abs(slope).sum() if signs else slope @ slope), 1e-300)
     )

@@ -89,4 +89,5 @@ def signals(weights: Weights, start: Array, end: Array, depth: int, step: Step) 
         return end @ normalized(x), variance
 
     gradient, variance = jax.grad(output, has_aux=True)(second)
+    # ∂/∂W₂ = g relu(W₁x̂)ᵀ has the square ‖g‖² d/2, g the gradient at the stream
     return Signals(variance, (gradient**2).sum((1, 2)) / (len(start) / 2))

@@ -425,6 +425,7 @@ def passages(model: Any, subject: Subject, blocks: tuple[str, ...]) -> list[Pass
 def passage(call: Call) -> Passage:
     """Return mean squares of what a block reads, writes and adds."""
     square = lambda array: float((array**2).mean())
+    # least squares of what is written on what is read
     along = float((call.before * call.behind).mean())
     before = square(call.before)
     added = square(call.behind - call.before)

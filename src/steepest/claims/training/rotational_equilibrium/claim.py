@@ -120,6 +120,7 @@ class RotationalEquilibrium(kit.Claim[None]):
     def predict(self, setting):
         balances = self.balances
         angles = np.stack([balance.angle for balance in balances])
+        # the part of the noise at right angles to w has n − 1 of its n coordinates
         c = np.array(self.sizes) * (self.weights - 1) ** 0.5
         squares = [
             theory.square_of_descent(balance, eta, 1.0)[:, None] * c

@@ -63,6 +63,7 @@ def on_noise(
     def step(state: tuple, number: Array) -> tuple[tuple, None]:
         w, moments, angles, squares = state
         noise = size * jax.random.normal(jax.random.fold_in(of_steps, number), (weights,))
+        # (I − ŵŵᵀ)ξ/‖w‖: at right angles to w, in n − 1 directions
         gradient = jax.grad(lambda w: noise @ w / jnp.linalg.norm(w))(w)
         update, moments = optimizer.update(gradient, moments, w)
         after = w + update

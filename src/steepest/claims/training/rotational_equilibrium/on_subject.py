@@ -49,6 +49,7 @@ class Recipe(NamedTuple):
     @property
     def memory(self) -> float:
         """Return in how many steps squared lengths relax, and second moments forget."""
+        # ‖w‖² shrinks by 2ηλ against a gain that stays, or by as much again where it is ∝ 1/‖w‖²
         shrinking = (2 if self.adamw else 4) * self.lr * self.decay
         slowest = 1 / shrinking if shrinking else np.inf
         return max(slowest, 1 / (1 - self.beta2)) if self.adamw else slowest
@@ -237,6 +238,7 @@ class TurnsOnSubject(OnSubject, RotationalEquilibrium):
             )
         ]
         if beta:
+            # the law is √(2ηλ(1 − β)/(1 + β)) of AdamW, and √(2ηλ/(1 + β)) of descent
             factor = ((1 + beta) / (1 - beta)) ** 0.5 if recipe.adamw else (1 + beta) ** 0.5
             rivals.append(
                 kit.rival(
@@ -381,6 +383,7 @@ def mean_squares(
     """Return the mean squares of the angles of rows without a length, and of all others; NaN where there are none."""
     squares: dict[bool, list[NDArray]] = {True: [], False: []}
     for name, rows in now.items():
+        # angles from chords keep their digits where they are small
         chords = np.linalg.norm(rows - before[name], axis=1)
         squares[name in free].append((2 * np.arcsin(np.minimum(chords / 2, 1))) ** 2)
     mean = lambda kept: float(np.concatenate(kept).mean()) if kept else np.nan

@@ -138,6 +138,7 @@ class SamEdge(kit.Claim[None]):
             turn=2.0,
             of_gradient=1.0,
             of_ahead=1.0,
+            # ‖g‖/ρλ
             parabola=("product", np.array(self.products) / (2 - np.array(self.products))),
             gradient=("lr radius curvature", Sam(radii).gradient(etas, after)),
             fall=("lr radius curvature", theory.steps_to_fall(self.first, after, etas, radii)),

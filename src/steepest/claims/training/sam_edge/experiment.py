@@ -47,6 +47,7 @@ def train(key: Key, rule: Rule, parts: int, length: int) -> Readings:
     def step(state: tuple, _: None) -> tuple[tuple, None]:
         _, w, v = state  # with the weights one step before
         g = slope(w)
+        # the gradient at w + ρ∇L/‖∇L‖
         v = rule.momentum * v + slope(w + rule.radius * g / jnp.linalg.norm(g))
         return (w, w - rule.lr * v, v), None
 

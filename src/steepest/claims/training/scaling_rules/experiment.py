@@ -58,5 +58,6 @@ def late_risks(
         scale = np.sqrt(squares / (1 - rule.beta2**count)) + EPSILON
         weights -= rule.eta * np.where(rule.adam > 0, corrected / scale, slope)
         if count > burn_in:
+            # excess risk ½ Σ h w², as the best weights are zero
             total += 0.5 * np.einsum("i,rik,rik->rk", curvatures, weights, weights)
     return total / (steps - burn_in)

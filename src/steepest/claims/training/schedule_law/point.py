@@ -115,6 +115,7 @@ class ScheduleLawPoint(kit.Point):
 
 def two_schedules(lr: float, steps: int) -> kit.Values:
     """Return the steps of a cosine and of a level schedule of the same sum, ``(2, steps)``."""
+    # at middles of equal parts the cosines add up to zero, so that both have the mean (1 + LAST)/2
     part = (np.arange(steps) + 0.5) / steps
     cosine = LAST + (1 - LAST) * (1 + np.cos(np.pi * part)) / 2
     return lr * np.stack([cosine, np.full(steps, (1 + LAST) / 2)])

@@ -34,6 +34,7 @@ class Problem(NamedTuple):
 def power_laws(dimension: int, a: float, b: float, noise: float, batch: int) -> Problem:
     """Return the problem with λ_i = i^(−a) and λ_iw_i² = i^(−b)."""
     i = np.arange(1.0, dimension + 1)
+    # w_i² = i^(−b)/λ_i
     return Problem(i**-a, i ** (a - b), noise, batch)
 
 

@@ -75,6 +75,7 @@ class SyntheticData(kit.Claim[None]):
         )
 
     def predict(self, setting):
+        # E tr (XᵀX)⁻¹ of T Gaussian inputs, an inverse Wishart matrix
         fit = self.dimension / (self.examples - self.dimension - 1)
         shares = np.array(self.shares)
         return kit.law(

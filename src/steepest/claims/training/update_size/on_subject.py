@@ -154,6 +154,7 @@ class SizeOnSubject(OnSubject, UpdateSize):
             first = beta1 * first + (1 - beta1) * gradient
             second = beta2 * second + (1 - beta2) * gradient**2
             if step > steps // 2:
+                # averages that began at zero are corrected for it
                 root = np.sqrt(second / (1 - beta2**step)) + experiment.EPSILON
                 squares += float(((first / (1 - beta1**step) / root) ** 2).mean())
         return float(np.sqrt(squares / (steps - steps // 2)))

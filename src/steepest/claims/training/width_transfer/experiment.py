@@ -44,6 +44,7 @@ STANDARD = Scales(1.0, 1.0)
 
 def mup(width: int, base: int) -> Scales:
     """Return the scales of µP, which is as the standard parametrization at a base width."""
+    # a read-out of size 1/N, and steps of order 1/N for weights that read N neurons
     return Scales((base / width) ** 0.5, base / width)
 
 
@@ -122,6 +123,7 @@ def moves(
         base: width at which µP is as the standard parametrization.
     """
     width = len(network.readout)
+    # the hidden layer moves outputs the most, by η a N^(3/2): this is as small at every width
     eta = part / width**1.5
     eta_mup = part / base**1.5
     update = first_update(slopes(network, x, -y), STANDARD)
