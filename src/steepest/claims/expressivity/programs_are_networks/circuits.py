@@ -40,7 +40,7 @@ class Circuit:
         """Add five gates; return the wires of sum and carry."""
         either, carried = self.half_adder(x, y)
         total, passed = self.half_adder(either, carry)
-        # x y and (x ⊕ y) carry are never both one
+        # xy and (x ⊕ y)·carry are never both one
         return total, self.add(OR, carried, passed)
 
     def sum_of(self, first: list[int], second: list[int]) -> list[int]:

@@ -58,7 +58,7 @@ def outputs_of(networks: Networks, data: Setting, power: Power = MEAN) -> jax.Ar
 def risk_of(networks: Networks, data: Setting, power: Power = MEAN) -> jax.Array:
     """Return the risks ½ mean (f − y)², in the time of each width, summed over networks that do not see each other."""
     risks = [
-        # the tangent kernel Σ_j ∇_j f ∇_j fᵀ is of order N^(1 − 2·power), this makes it one
+        # the tangent kernel Σ_j ∇_j f ∇_j fᵀ is ∝ N^(1 − 2·power): this makes it of order one
         len(w) ** (2 * power - 1) * 0.5 * jnp.mean((output(w, data.x, power) - data.y) ** 2)
         for w in networks
     ]

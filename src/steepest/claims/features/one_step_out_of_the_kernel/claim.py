@@ -413,7 +413,7 @@ def flips(x: Values, y: Values, step: float) -> Values:
     density = 1 / sqrt(2 * pi)
     third = 2 * sqrt(2 / pi)  # E|a|³
     fifth = 2**2.5 * gamma(3) / sqrt(pi)  # E|a|⁵
-    # a flip of i by the same a² at (i, k) and at (k, i), once on the diagonal
+    # a flip of gate i changes (i, k) and (k, i) alike, and the diagonal once
     both = drift + np.swapaxes(drift, 2, 3)
     both[..., np.arange(len(x)), np.arange(len(x))] /= 2
     mean = 2 * third * pull * density * overlaps * both

@@ -85,7 +85,7 @@ class LoraRank(kit.Claim[Setting]):
         of_kinds = [theory.sizes(batch) for batch in setting.batches]
         rank = np.array(self.ranks, float)
         return kit.law(
-            # outputs move by γ² under descent with γ = r^(−½), by γ under Adam with γ = 1/r
+            # outputs move ∝ γ² by descent, with γ = r^(−½), and ∝ γ by Adam, with γ = 1/r
             sgd=("kind r", [theory.by_descent(kind, rank) / rank**2 for kind in of_kinds]),
             adam=("kind r", [theory.by_adam(kind, rank) / rank**2 for kind in of_kinds]),
         )

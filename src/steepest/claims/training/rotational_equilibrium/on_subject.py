@@ -49,7 +49,7 @@ class Recipe(NamedTuple):
     @property
     def memory(self) -> float:
         """Return in how many steps squared lengths relax, and second moments forget."""
-        # ‖w‖² shrinks by 2ηλ against a gain that stays, or by as much again where it is ∝ 1/‖w‖²
+        # ‖w‖² relaxes by 2ηλ a step to a gain that stays, by 4ηλ where the gain is ∝ 1/‖w‖²
         shrinking = (2 if self.adamw else 4) * self.lr * self.decay
         slowest = 1 / shrinking if shrinking else np.inf
         return max(slowest, 1 / (1 - self.beta2)) if self.adamw else slowest
