@@ -90,7 +90,9 @@ def _tile(
     product = lengths * other_lengths * cosine
     k = start.c_b + start.c_w * product
     theta = start.t_b + start.t_w * product
+    # law of cosines: ‖x − x'‖²/n_0 by 1 − cos θ, which keeps its digits for near inputs
     distance = (lengths - other_lengths) ** 2 + 2 * lengths * other_lengths * (1 - cosine)
+    # det K⁽¹⁾ = (C_W ab sin θ)² + C_b C_W ‖x − x'‖²/n_0, positive terms without cancellation
     root = jnp.sqrt(
         (start.c_w * lengths * other_lengths * sine) ** 2 + start.c_b * start.c_w * distance
     )
@@ -99,15 +101,19 @@ def _tile(
         b = columns[2][i - 1].T
         if normalized:
             both = jnp.sqrt(a * b)
+            # σ sees z/√K: a pair of unit variances, and Price's derivative gains 1/√(K_αα K_ββ)
             value, slope = form(a / a, b / b, k / both, root / both)
             slope = slope / both
         else:
             value, slope = form(a, b, k, root)
+        # Θ' = r² Θ + t_b + t_w E σσ + C_W E σ'σ' Θ (Limit): this layer's weights, then those below
         theta = kept[i] * theta + layer.t_b + layer.t_w * value + layer.c_w * slope * theta
         k = kept[i] * k + layer.c_b + layer.c_w * value
         square = rows[2][i] * columns[2][i].T
         gap = square - k**2
+        # below the rounding of K_αα K_ββ a determinant is noise: equal inputs stay equal
         root = jnp.sqrt(jnp.where(gap > 16 * jnp.finfo(k.dtype).eps * square, gap, 0.0))
     if not same:
         return k, theta
+    # rows[2] holds K_αα of every layer and Θ_αα last, (L + 2, n, 1): the exact diagonals
     return symmetric(k, rows[2][-2, :, 0]), symmetric(theta, rows[2][-1, :, 0])

@@ -57,8 +57,10 @@ def predict_signal(limit: Limit, squares: Vector) -> SignalPrediction:
     path = [k]
     slopes = np.empty((limit.depth, len(k)))
     for i, layer in enumerate(others, 1):
+        # layer normalization divides z by √K, so that σ sees a variance of one
         scale = k if limit.normalized else np.ones_like(k)
         value, slope = single_moments(limit.activation, k / scale)
+        # χ⊥ = r² + C_W E σ'²; with normalization the chain rule adds the factor 1/K
         slopes[i - 1] = limit.kept(i) + layer.c_w * slope / scale
         theta = layer.t_b + layer.t_w * value + slopes[i - 1] * theta
         k = limit.kept(i) * k + layer.c_b + layer.c_w * value
@@ -102,6 +104,7 @@ def pair_kernels(
     start, *others = limit.layers
     lengths = np.sqrt(squares)
     path = predict_signal(limit, squares)
+    # ⟨x, x'⟩/n_0 of each pair, (t,)
     products = lengths[first] * lengths[second] * np.cos(angles)
     k = start.c_b + start.c_w * products
     theta = start.t_b + start.t_w * products
@@ -120,8 +123,10 @@ def pair_kernels(
         if not smooth:  # the derivative of a jump is infinite at perfect correlation: there is no tangent kernel
             of_two = of_two._replace(slope=0 * of_two.value, slope_error=0 * of_two.value)
         slope = layer.c_w * of_two.slope / both
+        # first order in the expectations: ΔΘ' = (r² + C_W E σ'σ') ΔΘ + t_w ΔE σσ + C_W Θ ΔE σ'σ'
         error_theta = (kept + np.abs(slope)) * error_theta + layer.t_w * of_two.value_error
         error_theta = error_theta + layer.c_w * of_two.slope_error / both * np.abs(theta)
+        # Price: ∂E σσ/∂K_αβ = E σ'σ', so that ΔK is multiplied by r² + C_W E σ'σ'
         error = (kept + np.abs(slope)) * error + layer.c_w * of_two.value_error
         theta = kept * theta + layer.t_b + layer.t_w * of_two.value + slope * theta
         k = kept * k + layer.c_b + layer.c_w * of_two.value
@@ -179,6 +184,7 @@ def _largest(errors: Vector | float, products: Vector) -> float:
 
 def _first_root(layer: LayerLimit, one: Vector, two: Vector, angles: Vector) -> Vector:
     """Return ``√(K_αα K_ββ − K_αβ²)`` in the first layer as a sum of positive terms: accurate at every angle."""
+    # ‖x − x'‖²/n_0 with 1 − cos θ = 2 sin²(θ/2)
     distance = (one - two) ** 2 + 4 * one * two * np.sin(angles / 2) ** 2
     return np.sqrt((layer.c_w * one * two * np.sin(angles)) ** 2 + layer.c_b * layer.c_w * distance)
 

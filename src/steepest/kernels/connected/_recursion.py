@@ -76,6 +76,7 @@ def _with_derivative(
 
     def in_variance(triple: Triple, at: Array, slope: Array) -> Array:
         """Return the derivative in the first variance, zero where that is zero."""
+        # ½ E σ''(u)σ(v) by Stein in u: no second derivative of σ, which a corner lacks
         moment = at if scale_free else mean(turned, activation, triple)  # u σ'(u) = σ(u)
         variance = jnp.where(triple[0] > 0, triple[0], 1.0)
         return jnp.where(triple[0] > 0, (moment - triple[2] * slope) / (2 * variance), 0.0)
@@ -90,6 +91,7 @@ def _with_derivative(
         result = value(triple)
         slope = slope_of(triple)
         swapped = jnp.stack([triple[1], triple[0], triple[2]])
+        # ∂/∂K_αα, ∂/∂K_ββ by the symmetry of the pair, ∂/∂K_αβ = E σ'σ' (Price)
         parts = in_variance(triple, result, slope), in_variance(swapped, result, slope), slope
         moved: Any = sum(part * move for part, move in zip(parts, step, strict=True))
         return result, moved
@@ -144,6 +146,7 @@ def layer_map(activation: Activation, c_w: float, c_b: float) -> Callable[[Tripl
         return gaussian_mean(lambda z: activation(z) ** 2, variances, activation.kinks).value
 
     def apply(triple: Triple) -> Triple:
+        # K_αα' and K_ββ' need E σ² under one variance alone
         return c_b + c_w * jnp.append(second_moments(triple[:2]), product(triple))
 
     return apply
@@ -236,10 +239,12 @@ def chi_parallel(
     check_variances(c_w, 0.0)
     k = as_variances("variances", k)
     safe = jnp.where(k > 0, k, 1.0)
+    # ½ E (σ²)'' = E[z (σ²)']/2K = E[z σσ']/K
     moment = gaussian_mean(
         lambda z: z * activation(z) * activation.slope(z), safe, activation.kinks
     ).value
     left, right = (one_sided_taylor(activation, side) for side in (-1, 1))
+    # lim K → 0 of E[σ'² + σσ''], half of the Gaussian on either side of 0
     smooth = (left[1] ** 2 + right[1] ** 2 + right[0] * (left[2] + right[2])) / 2
     # A corner at 0 with σ(0) ≠ 0 makes the slope diverge like σ(0) (σ'(0+) − σ'(0−)) / √(2πK).
     corner = right[0] * (right[1] - left[1])

@@ -75,10 +75,12 @@ class Table:
         """Return the position of squares in the range, from −1 to 1."""
         if self.low == self.high:
             return np.zeros_like(squares)
+        # log a over [log low, log high], mapped onto [−1, 1]
         return 2 * np.log(squares / self.low) / np.log(self.high / self.low) - 1
 
     def scales(self, squares: Vector) -> NDArray[np.float64]:
         """Return √K(a, a, 0) and √Θ(a, a, 0), shape ``(2, n)``."""
+        # the series is of the logarithm of the diagonal; half of it is that of the root
         return np.exp(chebyshev.chebval(self.place(squares), self.diagonal.T) / 2)
 
     def with_zero(self, squares: Vector) -> NDArray[np.float64]:
@@ -96,6 +98,7 @@ class Table:
 
         def one(factors: Factors, scale: Vector) -> Vector:
             rows = basis(factors.norms.shape[-1])
+            # [A Q_r Bᵀ] of each pair, (r, t)
             weights = np.einsum("tq,rqp,tp->rt", rows[first], factors.norms, rows[second])
             shape = chebyshev.chebval(2 * angles / np.pi - 1, factors.angles.T)
             return scale[first] * scale[second] * (weights * shape).sum(0)
@@ -191,6 +194,7 @@ def _at_zero(
         values, itself, bound = _beside_zero(
             limit, np.sqrt(low * high) * (high / low) ** (points / 2), tolerance
         )
+        # at N nodes of the first kind c_k = (2/N) Σ f T_k: DCT-II over N, with c_0 halved
         series = np.asarray(dctn(values, type=2, axes=[1])) / count
         series[:, 0] /= 2
         units = np.where(itself > 0, np.sqrt(itself), 1.0)
@@ -250,6 +254,7 @@ class _Nodes:
             [self._normalized(kernels, kernel, i, j, degree) for kernel in range(1 + self.smooth)]
         )
         logs = np.log(np.stack(kernels.singles[: 1 + self.smooth]))
+        # DCT-II over N, c_0 halved, as at all nodes of the first kind
         self.diagonal = np.asarray(dctn(logs, type=2, axes=[1])) / count
         self.diagonal[:, 0] /= 2
 
@@ -262,7 +267,9 @@ class _Nodes:
         single = kernels.singles[kernel]
         count = len(single)
         values = np.empty((count, count, degree + 1))
+        # K is symmetric in the two norms at a fixed angle: half of the pairs suffice
         values[i, j] = values[j, i] = pairs / np.sqrt(single[i] * single[j])[:, None]
+        # both norms: DCT-II; the angle, at nodes of the second kind: DCT-I, first and last halved
         c = np.asarray(dctn(values, type=2, axes=[0, 1])) / count**2
         c = np.asarray(dctn(c, type=1, axes=[2])) / degree
         c[0] /= 2
@@ -295,6 +302,7 @@ class _Nodes:
 def _factorize(c: NDArray[np.float64], small: float) -> Factors:
     """Split ``c[m, n, k]`` into ``Σ_r Q[r, m, n] g[r, k]`` by a singular value decomposition; drop the small."""
     count = len(c)
+    # (m, n) as one index: c = Σ_r (u_r s_r) ⊗ g_r, the best of every rank
     left, values, right = np.linalg.svd(c.reshape(count**2, -1), full_matrices=False)
     rank = max(1, int((values > small).sum()))
     norms = (left[:, :rank] * values[:rank]).T.reshape(rank, count, count)
@@ -308,10 +316,12 @@ def _factorize(c: NDArray[np.float64], small: float) -> Factors:
 def _error(limit: Limit, table: Table, tolerance: float) -> float:
     """Return the largest relative difference from the recursion at random pairs, some of them nearly parallel."""
     rng = np.random.default_rng(0)
+    # log-uniform over the range, (2 · CHECKS,): first inputs, then second
     squares = table.low * (table.high / table.low) ** rng.random(2 * CHECKS)
     first = np.arange(CHECKS)
     second = np.arange(CHECKS, 2 * CHECKS)
     # after a layer a covariance in double precision does not fix angles below 1e-3 well enough to be a reference
+    # the sixth power of a uniform number lies near 0: nearly parallel pairs
     theta = np.maximum(
         np.pi * rng.random(CHECKS) ** np.where(np.arange(CHECKS) % 4 == 0, 6, 1), 1e-3
     )

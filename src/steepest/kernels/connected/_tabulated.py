@@ -96,6 +96,7 @@ class Tabulated:
             beside = [silent[:, None], self.table.with_zero(sizes)[..., None]]
         parts = [unit_rows(x, sizes), scales[..., None]]
         for factor in self.factors:
+            # T_j(log a), (n, q), and A Q_r, (r, n, q): half of A Q_r Bᵀ belongs to each input
             basis = chebyshev.chebvander(place, factor.norms.shape[-1] - 1)
             parts += [basis, np.einsum("nq,rqp->rnp", basis, factor.norms)]
         return tuple(np.ascontiguousarray(array, x.dtype) for array in (*parts, *beside))
@@ -124,6 +125,7 @@ def part(rows: tuple[NDArray, ...], block: slice) -> tuple[NDArray, ...]:
 @partial(jax.jit, static_argnames="same")
 def _tile(rows, columns, angles, same: bool) -> tuple[Array, ...]:
     cosine, sine = cosines(rows[0], columns[0])
+    # θ in [0, π] becomes the variable in [−1, 1] of the series g_r
     place = 2 / jnp.pi * angle_of(sine, cosine) - 1
     kernels = []
     beside = 2 + 2 * len(angles)  # what is known where some inputs are zero
@@ -135,6 +137,7 @@ def _tile(rows, columns, angles, same: bool) -> tuple[Array, ...]:
         shape = 0.0
         for r, values in enumerate(_chebyshev(series, place)):
             flat = weights.shape[-1] == 1  # one node in the norm: a constant
+            # Σ_r g_r(θ) [A Q_r Bᵀ]: one product of matrices for each r
             shape = shape + values * (weights[r, 0, 0] if flat else weights[r] @ basis.T)
         tile = scale * other.T * shape
         if len(rows) > beside:
@@ -155,6 +158,7 @@ def cosines(
     rho = units @ others.T
     distance = 1 - jnp.abs(rho)
     distance = jnp.where(distance < 4 * jnp.finfo(rho.dtype).eps, 0.0, distance)
+    # sin² θ = (1 − |ρ|)(1 + |ρ|), from one rounded difference instead of 1 − ρ²
     return jnp.where(rho < 0, distance - 1, 1 - distance), jnp.sqrt(distance * (2 - distance))
 
 
@@ -169,6 +173,7 @@ def _chebyshev(series: Float[Array, "r k"], t: Float[Array, "p q"]) -> list[Floa
     now = t
     sums = [c[0] + (c[1] * t if len(c) > 1 else 0.0) for c in series]
     for k in range(2, series.shape[1]):
+        # T_{k+1} = 2 t T_k − T_{k−1}
         last, now = now, 2 * t * now - last
         sums = [total + c[k] * now for total, c in zip(sums, series, strict=True)]
     return sums

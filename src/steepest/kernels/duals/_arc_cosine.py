@@ -38,5 +38,6 @@ def arc_cosine(t: Float[Any, "..."]) -> ArcCosine:
     """
     cosine = np.clip(np.asarray(t, float), -1, 1)
     beyond = np.pi - np.arccos(cosine)
+    # sin θ = √(1 − t²)
     outer = (np.sqrt(1 - cosine**2) + cosine * beyond) / (2 * np.pi)
     return ArcCosine(outer, cosine * beyond / (2 * np.pi))

@@ -129,6 +129,7 @@ def _with_silence(
 ) -> Moments:
     """Compute pairs of which one signal is zero, which is independent of every other, apart from the rest."""
     means = single_means(activation, variances)
+    # a signal that is zero is no random number: E σ(u)σ(v) = E σ(u) E σ(v)
     value, slope = (mean[first[silent]] * mean[second[silent]] for mean in means)
     out = Moments(*(np.zeros(len(first)) for _ in range(4)))
     rounding = 64 * np.finfo(float).eps
@@ -178,6 +179,7 @@ def _basis() -> NDArray[np.float64]:
     now = np.sqrt(weights)
     for k in range(TERMS):
         basis[k] = now * np.sqrt(weights)
+        # √(k + 1) he_{k+1} = x he_k − √k he_{k−1}, normalized to E he_k² = 1
         before, now = now, (NODES * now - np.sqrt(k) * before) / np.sqrt(k + 1)
     return basis.T
 
@@ -212,6 +214,7 @@ def _hermite(activation, variances, first, second, covariances, tolerance) -> Mo
     k = np.arange(TERMS)
     while True:  # what Parseval's equation leaves for the orders beyond the last
         h = hermite_coefficients(activation, variances, terms)
+        # Parseval: E σ² = Σ_k h_k², and E σ'² = Σ_k k h_k²/K
         remainder = np.abs(squares - (h**2).sum(1)) + 1e-15 * squares
         rest_slope = np.abs(slopes - (k[:terms] * h**2).sum(1) / variances) + 1e-15 * slopes
         if (remainder <= tolerance * squares).all() and (rest_slope <= tolerance * slopes).all():
@@ -219,6 +222,7 @@ def _hermite(activation, variances, first, second, covariances, tolerance) -> Mo
         terms *= 4
         if terms > TERMS:
             return None
+    # Mehler: E he_j(x) he_k(y) = δ_jk ρ^k
     rho = covariances / (deviations[first] * deviations[second])
     value = np.zeros_like(rho)
     slope = np.zeros_like(rho)
@@ -228,7 +232,9 @@ def _hermite(activation, variances, first, second, covariances, tolerance) -> Mo
         value = value * rho + product
         if i:
             slope = slope * rho + i * product
+    # dρ/dK_αβ
     slope /= deviations[first] * deviations[second]
+    # |Σ_{k ≥ T} h_k h'_k ρ^k| ≤ √(Σ h_k² Σ h'_k²), by Cauchy and Schwarz
     return Moments(
         value,
         slope,

@@ -117,6 +117,7 @@ def variance_map(activation: Activation, variance: Float[np.ndarray, "*batch"] |
 
 @lru_cache
 def _variance_jet(activation: Activation) -> Callable:
+    # ∂_K p = ½ p'' for the Gaussian density p: He₂(z/√K)/2K, and He₄(z/√K)/4K² for ∂_K²
     weights = (lambda x: 1.0 + 0 * x, lambda x: (x**2 - 1) / 2, lambda x: (x**4 - 6 * x**2 + 3) / 4)
 
     def one(k):  # in standard units the kinks move with K, so that each variance has its own panels
@@ -166,10 +167,12 @@ def _closed_jet(
     form: Callable, activation: Activation, triples: np.ndarray
 ) -> tuple[Estimate, Estimate, Estimate]:
     a, b, c = jnp.asarray(triples).T
+    # the form gives E σσ and E σ'σ'; the derivative of the latter in K_αβ is the second
     (value, first), (_, second) = jax.jvp(lambda c: form(a, b, c), (c,), (jnp.ones_like(c),))
     if any(value_jump for _, value_jump, _ in jumps(activation)):
         second = jnp.full_like(second, jnp.nan)
     eps = jnp.finfo(value.dtype).eps
+    # √(E f(u)² E f(v)²) for f = σ, σ': the scale to which rounding in the forms is relative
     scales = [jnp.sqrt(form(a, a, a)[k] * form(b, b, b)[k]) for k in range(2)]
     errors = [
         64 * eps * (jnp.abs(v) + jnp.where(jnp.isfinite(s), s, 0.0))
@@ -231,8 +234,10 @@ def _at_jumps(f: Elementwise, points, kinks, triple) -> jax.Array:
             given = gaussian_mean(
                 lambda z, mean=mean: f(mean + z), spread_left, tuple(k - mean for k in kinks)
             ).value
+            # E δ(u − c) f(v) = p_u(c) E[f(v) | u = c], v of mean K_αβ c/K_αα, variance det K/K_αα
             total += size * _density(kink, one) * float(given)
         if one is a:
+            # both masses: E δ(u − c_i) δ(v − c_j) = p_u(c_i) p(c_j | u = c_i), once
             pairs = [(i, j, p * q) for i, p in points for j, q in points]
             total += sum(
                 size * _density(i, a) * _density(j - along * i, spread_left) for i, j, size in pairs

@@ -61,6 +61,7 @@ def pair_mean(
     rho = correlation(triple)
     scale = first * second
     root = jnp.sqrt(determinant(*triple)) if root is None else root
+    # √(1 − ρ²) = √det K/√(K_αα K_ββ), from the root, since 1 − ρ² cancels near ρ = ±1
     spread = jnp.where(scale > 0, root / jnp.where(scale > 0, scale, 1.0), 1.0)
     distances = DISTANCES if level else USUAL
     refine = 2 ** max(0, level - 1)
@@ -71,6 +72,7 @@ def pair_mean(
         x, weights = panel_rule(outer, order)
         inner = _breaks(second * rho * x, second * spread, cuts, refine)
         y, inner_weights = panel_rule(inner, order)
+        # E_y g(√K_ββ (ρ x + √(1 − ρ²) y)), then E_x with f(√K_αα x): (outer nodes, inner nodes)
         values = inner_weights * g(second * (rho * x[:, None] + spread * y))
         terms = weights * f(first * x) * values.sum(-1)
         size = jnp.abs(weights * f(first * x)) * jnp.abs(values).sum(-1)
@@ -134,6 +136,7 @@ def _outer_breaks(first, second, rho, spread, cuts, centres, refine: int) -> Flo
     of_f = jnp.where(first > 0, cuts / jnp.where(first > 0, first, 1.0), REACH)
     slope = jnp.where(second * rho == 0, 1.0, second * rho)
     width = spread / jnp.where(rho == 0, 1.0, jnp.abs(rho))
+    # the mean √K_ββ ρ x of v is at a kink c where x = c/(√K_ββ ρ), within √(1 − ρ²)/|ρ|
     turns = (jnp.asarray(centres)[:, None] / slope + width * _around(np.zeros(1), TURNS)).ravel()
     of_g = jnp.where(second * rho == 0, REACH, jnp.concatenate([cuts / slope, turns]))
     return _sorted(BASE, jnp.concatenate([of_f, of_g]), refine)

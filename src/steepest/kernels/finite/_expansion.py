@@ -56,6 +56,7 @@ def quadratize(network: Network | Apply, center: Params) -> Apply:
         step = _difference(params, center)
         outputs = lambda p: apply(p, x)
         along = lambda p: jax.jvp(outputs, (p,), (step,))
+        # the derivative of (f, ∇f·δ) along δ once more: ∇f·δ and δᵀ∇²f δ
         (value, slope), (_, bend) = jax.jvp(along, (center,), (step,))
         return value + slope + bend / 2
 

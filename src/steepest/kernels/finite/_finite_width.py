@@ -91,6 +91,8 @@ def _finite_width(activation, c_w, c_b, start, widths):
         bend = _scaled_curvature(activation, c_w, k) * spread / jnp.where(k > 0, k, 1.0) ** 2
         # χ∥ may be infinite at K = 0, where nothing moves
         moved = lambda slope, x: jnp.where(x == 0, 0.0, slope * x)
+        # total variance: E Var(Σ' | Σ) = C_W² Var σ²/n, and Var E(Σ' | Σ) = χ∥² Var Σ;
+        # the mean of F(Σ) to second order: F + χ∥ δ + ½ F'' Var Σ
         following = (
             c_b + c_w * second,
             c_w**2 * jnp.maximum(fourth - second**2, 0.0) / width + moved(chi**2, spread),
@@ -129,6 +131,7 @@ def _scaled_curvature(
         scale = jnp.where(k > 0, k, 1.0)
         # (*batch,) or (*batch, nodes)
         square = z**2 / (scale if z.shape == k.shape else scale[..., None])
+        # He₄(z/√K)
         return activation(z) ** 2 * (square**2 - 6 * square + 3)
 
     return jnp.where(k > 0, c_w / 4 * gaussian_mean(weighted, k, activation.kinks).value, 0.0)
@@ -155,6 +158,7 @@ def homogeneous_kurtosis(activation: Activation, widths: Sequence[int]) -> float
             f"the exact kurtosis is known for scale-invariant activations only, {activation.name} is not one"
         )
     second, fourth = (sum(a**p for a in slopes) for p in (2, 4))
+    # E σ^p = (a₊^p + a₋^p) E z^p/2: E σ⁴/(E σ²)² = (3/2) fourth/(second/2)²
     return math.prod(1 + (6 * fourth / second**2 - 1) / n for n in widths)
 
 

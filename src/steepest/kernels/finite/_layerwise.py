@@ -32,6 +32,7 @@ def layerwise_ntk(
     pattern = "iap,jap->ij" if traced else "iap,jbp->iajb"
     total = jnp.zeros(())
     for layer, (a, delta), (b, delta_b) in zip(params, left, right, strict=True):
+        # ⟨∂z/∂w, ∂z'/∂w⟩ = m² A·A' for each neuron, and 1 from its bias
         inputs = a @ b.T + ("b" in layer)
         through = jnp.einsum(pattern, delta, delta_b)
         total += (inputs if traced else inputs[:, None, :, None]) * through

@@ -54,6 +54,7 @@ def product_ntk(
     units = jnp.eye(out.size, dtype=out.dtype).reshape(out.size, *out.shape)
     columns = jax.lax.map(times, units)  # (m k, n, ...)
     shape = (out.shape[0], -1, len(x[0]), out.size // out.shape[0])
+    # column (j, b) is Θ e_{jb}: to (n, k, m, k)
     whole = jnp.moveaxis(columns.reshape(shape), (0, 1), (2, 3))
     return jnp.einsum("iaja->ij", whole) if traced else whole
 
@@ -76,6 +77,7 @@ def _product(
     first: Callable[[Params], Array], second: Callable[[Params], Array], params: Params
 ) -> Callable[[Array], Array]:
     """Return v ↦ J J'ᵀ v of the outputs at first and second inputs."""
+    # J'ᵀ v by one backward pass, J of that by one forward pass
     back = jax.vjp(second, params)[1]
     forward = jax.linearize(first, params)[1]
     return lambda v: forward(*back(v))

@@ -74,6 +74,7 @@ def sampled_gram(
     first, second = read_by(network, x, other, mask, other_mask)
     moments = _moments(network, first, second, jax.random.split(key, count))
     means, squares = (np.asarray(values, float) for values in moments)
+    # variance Σ (d − mean)²/(count − 1) of one draw, over count for the mean
     errors = np.sqrt(squares / (count - 1) / count)
     return SampledGram(means[0], means[1], errors[0], errors[1])
 
@@ -94,6 +95,7 @@ def _moments(network: Network, x: Inputs, other: Inputs | None, keys: Array) -> 
         mean, squares = state
         number, key = numbered
         drawn = kernels(key)
+        # Welford: the sums of (d − old mean)(d − new mean) are Σ (d − mean)², without cancellation
         moved = mean + (drawn - mean) / number
         return (moved, squares + (drawn - mean) * (drawn - moved)), None
 

@@ -88,7 +88,9 @@ class Place(NamedTuple):
             return Way.EQUAL
         weights = self.inputs * self.width
         meeting = k if traced else k**2  # pairs of outputs
+        # Σ_p δ_p a_pᵀ for each input and output, then one inner product a pair
         formed = (n if same else n + m) * k * self.positions * weights + n * m * meeting * weights
+        # a_p·a'_q once, δ_p·δ'_q for each pair of outputs, of all P² pairs of positions
         pairs = n * m * self.positions**2 * (self.inputs + meeting * (self.width + PAIR))
         if LONG_PAIRS * pairs < formed:
             return Way.PAIRS
@@ -241,9 +243,11 @@ def _kept(place: Place, way: Way, x: Array, slopes: Array) -> Arrays:
     slopes = slopes.reshape(n, k, place.positions, place.width)
     arrays: Arrays = {"x": x, "slopes": slopes}
     if way is Way.FORMED:
+        # J = Σ_p δ_p a_pᵀ, (n, k, width, inputs)
         derivatives = jnp.einsum("iapo,ipc->iaoc", slopes, _windows(place, x))
         arrays = {"derivatives": derivatives.reshape(n, k, -1)}
     if place.bias:
+        # a shared bias stands at every position: ∂f/∂b = Σ_p δ_p
         arrays["biases"] = slopes.sum(2) if place.shared else slopes.reshape(n, k, -1)
     return arrays
 
@@ -338,6 +342,7 @@ def _add_pairs(total: Array, place: Place, one: Arrays, two: Arrays, traced: boo
 
     def at(position: tuple[Array, Array]) -> Array:
         a, slopes = position
+        # (a_p·a'_q)(δ_p·δ'_q) for one p and all q
         inputs = jnp.einsum("ic,jqc->ijq", a, second)
         through = jnp.einsum(pattern, slopes, two["slopes"])
         return (through * (inputs if traced else inputs[:, None, :, None])).sum(-1)

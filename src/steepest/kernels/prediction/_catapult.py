@@ -44,6 +44,7 @@ def catapult_map(
     ) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         z, ntk = state
         r = z - target
+        # both layers' steps multiplied out; their inner products are z and λ again: a closed pair
         after = (
             target + r * (1 - lr * ntk + curvature * lr**2 * z * r),
             ntk + lr * curvature * r * (lr * ntk * r - 4 * z),

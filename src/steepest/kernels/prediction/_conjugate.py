@@ -58,11 +58,13 @@ def conjugate_gradients(
         if (curvature[active] <= 0).any():
             k = int(np.argmax(active & (curvature <= 0)))
             return Descent(solution, done + 1, float(curvature[k] / (step[:, k] ** 2).sum()))
+        # α = rᵀz/pᵀAp, the minimum along the direction; columns at their goal stay
         length = np.where(active, product, 0) / np.where(active, curvature, 1)
         solution = solution + length * step
         residual = residual - length * image
         towards = precondition(residual)
         new = (residual * towards).sum(0)
+        # β = r'ᵀz'/rᵀz makes the new direction A-conjugate to all before it
         step = towards + np.where(active, new, 0) / np.where(active, product, 1) * step
         product = new
     return Descent(solution, most, None)
@@ -88,6 +90,7 @@ class Preconditioner:
         """
         factor = partial_cholesky(gram, rank)
         left, basis = np.linalg.qr(factor.T)  # F = basisᵀ leftᵀ
+        # FᵀF = (left u) s² (left u)ᵀ: eigenvalues are squares of singular values
         u, s, _ = np.linalg.svd(basis, full_matrices=False)
         kept = s > np.sqrt(np.finfo(float).eps) * s.max(initial=0.0)
         values = s[kept] ** 2 + regularization
@@ -95,6 +98,7 @@ class Preconditioner:
 
     def __call__(self, v: Columns) -> Columns:
         """Apply the approximate inverse to v, in units of its weight on the complement."""
+        # U diag(f) Uᵀ + (I − UUᵀ), without forming the complement
         return v - self.directions @ ((1 - self.factors)[:, None] * (self.directions.T @ v))
 
 
@@ -117,6 +121,7 @@ def partial_cholesky(gram: Any, rank: int) -> Float[np.ndarray, "r n"]:
     rng = np.random.default_rng(0)
     rank = min(rank, size)
     factor = np.zeros((rank, size))
+    # diagonal of the Schur complement K − FᵀF; it starts as that of K
     left = np.array(gram.diagonal(), float)
     if not np.isfinite(left).all():
         raise ValueError("the diagonal of the matrix is not finite")
@@ -131,8 +136,10 @@ def partial_cholesky(gram: Any, rank: int) -> Float[np.ndarray, "r n"]:
         rows = np.asarray(gram[drawn] if isinstance(gram, np.ndarray) else gram.rows(drawn), float)
         if not np.isfinite(rows).all():
             raise ValueError("a row of the matrix is not finite")
+        # these rows of K − FᵀF, (drawn, n)
         rows = rows - factor[:filled, drawn].T @ factor[:filled]
         lower, order, count = _pivoted(rows[:, drawn], small)
+        # the complement's block is L Lᵀ, so that L⁻¹ times its rows are rows of F
         new = scipy.linalg.solve_triangular(lower[:count, :count], rows[order[:count]], lower=True)
         factor[filled : filled + count] = new
         filled += count

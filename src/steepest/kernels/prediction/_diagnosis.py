@@ -119,6 +119,7 @@ def diagnose(gram: Any, quotient: float | None = None) -> Diagnosis:
     )
     # systems are refined with float64 products, so that float32 needs more only where its eigenvalues are unknown
     rounding = ROUNDING * np.finfo(float if np.isfinite(smallest) else dtype).eps * largest
+    # λ = −2 λ_min leaves |λ_min| as the smallest eigenvalue
     needed = 0.0 if diagnosis.sound else float(np.fmax(rounding, -2 * smallest))
     return Diagnosis(**{**vars(diagnosis), "regularization": _rounded_up(needed)})
 
@@ -153,6 +154,7 @@ def _duplicates(gram: Any) -> Iterator[Pair]:
     diagonal = gram.diagonal().astype(float)
     small = 32 * np.finfo(gram.dtype).eps
     for rows, columns, values in _parts(gram):
+        # ‖φ_i − φ_j‖² = K_ii + K_jj − 2 K_ij in the kernel's feature space
         sums = diagonal[rows, None] + diagonal[None, columns]
         for i, j in zip(*np.nonzero(sums - 2.0 * values <= small * sums), strict=True):
             if (i := int(i) + rows.start) < (j := int(j) + columns.start):

@@ -72,6 +72,7 @@ class KernelDynamics:
         """
         _check_momentum(momentum)
         top = float(self.eigenvalues[-1])
+        # z² − (1 + β − ηλ) z + β leaves the unit disc at z = −1, where ηλ = 2 (1 + β)
         return 2 * (1 + momentum) / top if top > 0 else float("inf")
 
     def flow(self, times) -> Progress:
@@ -91,9 +92,11 @@ class KernelDynamics:
         ended = np.isinf(times)
         decay = np.multiply.outer(np.where(ended, 0.0, times), self.eigenvalues)
         positive = self.eigenvalues > 0
+        # (1 − e^{−λt})/λ, its digits kept for slow directions; t where λ = 0
         gained = -np.expm1(-decay) / np.where(positive, self.eigenvalues, 1.0)
         left = np.exp(-decay)
         gained = np.where(positive, gained, times[:, None])
+        # 1/λ at the end of training, and zero instead of it where λ is zero: the pseudo-inverse
         learned = self.eigenvalues > self.resolution
         left[ended] = np.where(learned, 0.0, 1.0)
         gained[ended] = np.divide(
@@ -129,6 +132,7 @@ class KernelDynamics:
         one[:, 2, 2] = 1.0
         with np.errstate(over="ignore", invalid="ignore"):
             powers = np.stack([np.linalg.matrix_power(one, int(count)) for count in counts])
+        # from (r_0, r_{−1}) = (1, 1), at rest; and from g = 0 with the constant one alone
         return Progress(powers[..., 0, :2].sum(-1), powers[..., 0, 2])
 
     def train(self, progress: Progress, targets: Vector, start: Vector | float = 0.0) -> Vector:
@@ -139,6 +143,7 @@ class KernelDynamics:
         """
         _check_progress(progress)
         targets, start = self._both(targets, start)
+        # Vᵀ (f_0 − y), one column for each output with the kernel to itself
         missing = self.vectors.T @ self._columns(start - targets)
         moved = np.einsum("ij,tj,jc->tic", self.vectors, progress.left, missing, optimize=True)
         return targets + moved.reshape(len(progress.left), *targets.shape)
@@ -254,6 +259,7 @@ class KernelDynamics:
                 a = (cross @ self.vectors * gained) @ self.vectors.T / n
                 part = a @ nngp[:n, n:]
                 means.append(a @ targets)
+                # Cov(f_0(x) − A f_0(X)) = K** − A K_X* − (A K_X*)ᵀ + A K Aᵀ; y is fixed
                 covariances.append(nngp[n:, n:] - part - part.T + a @ nngp[:n, :n] @ a.T)
         return Ensemble(np.stack(means), np.stack(covariances))
 
@@ -345,6 +351,7 @@ def kernel_dynamics(ntk: Vector) -> KernelDynamics:
         raise UserError(
             "dynamics need a symmetric kernel matrix over the training points; pass the cross kernel to test()"
         )
+    # Θ/n with n examples: a kernel of k coupled outputs has n k rows
     eigenvalues, vectors = np.linalg.eigh((ntk + ntk.T) / (2 * len(ntk) / (coupled or 1)))
     floor = -1e-5 * eigenvalues[-1]
     if not eigenvalues[0] >= floor:

@@ -76,6 +76,7 @@ def first_order_flow(
             f"singular values down to {lowest:.2g}; drop examples that repeat, or take a model with more parameters"
         )
     residual = vt @ (phi.T @ start - y)
+    # θ_t^F − θ^F = U S⁻¹ e^{−S² t} Vᵀ r_0, which is u_j c_j in each mode
     away = residual / s  # c
     decay = s**2
     end = start - u @ away
@@ -89,10 +90,13 @@ def first_order_flow(
     # Σ_α F_αθ_t^F r_t(α) = Σ_jk source_jk e^{−(rates_j + decay_k) t}
     source = np.einsum("jap,ka,k->jkp", bent, vt, residual)
     both = rates[:, None] + decay
+    # outside of the span ΦΦᵀ is zero: the drive is integrated as it is
     outside = 0.0 - np.einsum("jk,jkp->p", _held(0.0, both, time), source)
+    # P_⊥
     outside -= u @ (u.T @ outside)
     squares = np.einsum("jap,kp,ia->ijk", bent, modes, vt)  # Vᵀ of θ_t^F F_α θ_t^F
     pairs = rates[:, None] + rates
+    # variation of constants along u_i, which decays at the rate s_i²; uᵢᵀ Σ φ_α (·)_α = s_i (Vᵀ·)_i
     along = s * np.einsum("ijk,ijk->i", _held(decay[:, None, None], pairs, time), squares) / 2
     along += np.einsum("ijk,jkp,pi->i", _held(decay[:, None, None], both, time), source, u)
     linear = np.append(1.0, np.exp(-decay * time)) @ modes
@@ -103,11 +107,13 @@ def first_order_flow(
 def _held(own: Any, driven: Any, time: float) -> np.ndarray:
     """Return ``∫_0^t e^{−own (t − s)} e^{−driven s} ds`` for rates ≥ 0, without cancellation where they meet."""
     own, driven = np.broadcast_arrays(own, driven)
+    # the integral is symmetric in both rates
     slow = np.minimum(own, driven)
     gap = np.abs(own - driven)
     if np.isinf(time):
         with np.errstate(divide="ignore"):
             return np.where(slow > 0, 0.0, 1 / gap)
+    # (e^{−slow t} − e^{−fast t})/(fast − slow) by expm1; t e^{−slow t} where the rates meet
     safe = np.where(gap * time > 0, gap, 1.0)
     return np.exp(-slow * time) * np.where(gap * time > 0, -np.expm1(-safe * time) / safe, time)
 

@@ -175,6 +175,7 @@ def gaussian_process(
         )
     factor, solution = decompose(gram, y, noise, tolerance)
     fit = (y * solution.coefficients).sum(0)
+    # log N(y; 0, K + noise) = −½ yᵀα − ½ log det(K + noise) − (n/2) log 2π
     likelihood = -(fit + factor.log_determinant + len(y) * np.log(2 * np.pi)) / 2
     shape = np.shape(targets)
     solution = solution._replace(coefficients=solution.coefficients.reshape(shape))

@@ -228,6 +228,7 @@ def _refined(
         better = c + factor.solve(left)
         remainder = y - times(better)
         new = _relative(remainder, y)
+        # each step multiplies the residual by about ε κ(K + λ); where that is not below ½ it ends
         halved = new < error / 2
         if new < error:
             c = better
@@ -258,6 +259,7 @@ def _conjugate(gram: Any, y: NDArray, regularization: float, tolerance: float) -
     done = 0
     error = 1.0
     while error > tolerance and done < ITERATIONS:
+        # the residual of the recurrence drifts from the true one by rounding, so that it restarts
         nearer = np.maximum(0.9 * goal, REDUCTION[dtype.itemsize] * np.linalg.norm(left, axis=0))
         times = _product(gram, regularization, dtype)
         descent = conjugate_gradients(times, precondition, left, nearer, ITERATIONS - done)

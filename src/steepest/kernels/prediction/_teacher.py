@@ -46,6 +46,7 @@ def teacher_risk(
     among, pull = _pairs(student, student, same=True)
     between, push = _pairs(student, teacher, same=False)
     own, _ = _pairs(teacher, teacher, same=True)
+    # both arguments of h(w_i, w_j) depend on the student, which undoes the ½ in the gradient
     return among / 2 - between + own / 2, pull - push
 
 
@@ -59,12 +60,16 @@ def _pairs(w: Array, v: Array, *, same: bool) -> tuple[Float[Array, ""], Float[A
         cosine = jnp.where(jnp.eye(len(w), dtype=bool), 0.0, cosine)
     sine = _sine(cosine)  # zero where rounding takes the cosine beyond one
     rest = jnp.pi - jnp.arctan2(sine, cosine)  # unlike arccos, with a derivative at the ends
+    # h/‖w‖‖v‖ of every pair, (m, k)
     kernel = (sine + rest * cosine) / (2 * jnp.pi)
+    # Σ_j (‖v_j‖ sin θ_ij ŵ_i + (π − θ_ij) v_j)/2π, (m, d)
     slope = ((sine @ wide)[:, None] * unit + rest @ v) / (2 * jnp.pi)
     slope = jnp.where(long[:, None] > 0, slope, 0.0)
     value = (long[:, None] * wide * kernel).sum()
     if same:  # of h(w, w) = ‖w‖²/2 in place of what a right angle gave
+        # h(w, w) = ‖w‖²/2, where the cosine 0 on the diagonal gave ‖w‖²/2π
         value = value + (long**2).sum() * (1 / 2 - 1 / (2 * jnp.pi))
+        # ∇_w h at v = w is w/2; the right angle gave (‖w‖ ŵ + (π/2) w)/2π
         slope = slope + w / 2 - (long[:, None] * unit + jnp.pi / 2 * w) / (2 * jnp.pi)
     return value, slope
 

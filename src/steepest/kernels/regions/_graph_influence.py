@@ -64,6 +64,7 @@ def graph_influence(
 
 def _gates(P: NDArray, features: NDArray, depth: int) -> list[NDArray]:
     """Return Θ of every layer but the last, ``(n, n)`` each."""
+    # first layer: weights of variance 2/d give 2 P (X Xᵀ/d) Pᵀ
     gram = 2 * P @ (features @ features.T / features.shape[1]) @ P.T
     gates = []
     for _ in range(depth - 1):
@@ -74,7 +75,9 @@ def _gates(P: NDArray, features: NDArray, depth: int) -> list[NDArray]:
             )
         scale = np.outer(norms, norms)
         cosine = np.clip(gram / scale, -1, 1)
+        # P(both gates open) = (π − θ)/2π for Gaussian pre-activations at the angle θ
         gates.append((np.pi - np.arccos(cosine)) / (2 * np.pi))
+        # 2 P E[σσ'] Pᵀ, with the norms outside of the arc-cosine kernel
         gram = 2 * P @ (scale * arc_cosine(cosine).outer) @ P.T
     return gates
 
@@ -84,6 +87,7 @@ def _read(P: NDArray, gates: list[NDArray], nodes: NDArray) -> NDArray:
     units = np.eye(len(P))[nodes]
     weights = units[:, :, None] * units[:, None, :]  # (nodes, n, n)
     for gate in reversed(gates):
+        # adjoint of T ↦ 2 P (T ∘ Θ) Pᵀ in the inner product Σ A_uv B_uv
         weights = 2 * gate * (P.T @ weights @ P)
     # the diagonal of Pᵀ B P
     squares = ((P.T @ weights) * P.T).sum(-1)

@@ -70,6 +70,7 @@ def disc_regions(
         raise UserError(f"the radius of a disc must be a positive number, got {radius}")
     gram = np.diag([c_w / 2, c_w / 2, 0.0])
     forms = coin_forms(gram, np.array([0.0, 0.0, 1.0]), widths, c_w, c_b, rng, samples)
+    # the line a_0 x + a_1 y + a_2 = 0 lies |a_2|/√(a_0² + a_1²) from the centre
     hits = np.abs(forms[..., 2]) < radius * np.hypot(forms[..., 0], forms[..., 1])
     inside = lambda v: np.hypot(v[..., 0], v[..., 1]) < radius * np.abs(v[..., 2])
     return _regions(forms, hits, inside)
@@ -106,6 +107,7 @@ def triangle_regions(
     gram = c_w / corners.shape[1] * corners @ corners.T
     # a form is its values at the three corners, and a point its barycentric coordinates
     forms = coin_forms(gram, np.ones(3), widths, c_w, c_b, rng, samples)
+    # a line meets the triangle where it separates corners
     hits = (forms.min(-1) < 0) & (forms.max(-1) > 0)
     inside = lambda v: (v.min(-1) > 0) | (v.max(-1) < 0)
     return _regions(forms, hits, inside)
@@ -139,6 +141,7 @@ def coin_forms(
     if samples < 2:
         raise UserError(f"a mean with an error needs at least two samples, got {samples}")
     values, vectors = np.linalg.eigh(gram)
+    # linear parts of covariance G = root rootᵀ, (samples, units, k)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     forms = rng.standard_normal((samples, widths[0], len(gram))) @ root.T
     forms = forms + c_b**0.5 * rng.standard_normal((samples, widths[0], 1)) * constant
@@ -171,6 +174,7 @@ def wide_disc_regions(widths: Sequence[int], c_w: float, c_b: float, radius: flo
     scales = random_hyperplane_scales(c_w, c_b, 2, len(widths))
     nodes, weights = np.polynomial.legendre.leggauss(60)
     # p = s tan φ: the density becomes cos φ dφ
+    # p < R is φ < arctan(R/s)
     last = np.arctan2(radius, scales)[:, None]
     angle = (nodes + 1) * last / 2
     distance = scales[:, None] * np.tan(angle)
@@ -182,7 +186,9 @@ def wide_disc_regions(widths: Sequence[int], c_w: float, c_b: float, radius: flo
     numbers = np.array(widths, float)
     pairs = np.outer(numbers, numbers)
     same = numbers * (numbers - 1)
+    # pairs of different layers, and n (n − 1)/2 pairs within each
     crossings = (np.triu(pairs, 1) * meet.T).sum() + (same * np.diag(meet)).sum() / 2
+    # P(s |g_0| < R ‖g‖) = E exp(−s² g_0²/2R²), as ‖g‖²/2 is exponential in the plane
     hits = radius / np.sqrt(radius**2 + scales**2)
     return float(1 + numbers @ hits + crossings)
 
@@ -202,11 +208,14 @@ def plane_regions(widths: Sequence[int]) -> float:
     """
     check_widths(widths)
     numbers = np.array(widths, float)
+    # probability that all coins of a layer are off
     none = 0.5**numbers
     border = np.cumprod([1.0, *(1 - none[:-1])])
+    # none or one of n coins on: (n + 1)/2^n
     two = np.cumprod([1.0, *(1 - (numbers[:-1] + 1) * none[:-1])])
     total = 1 + numbers @ border + (numbers * (numbers - 1) / 2) @ two
     for low in range(len(widths)):
+        # one of the n − 1 other neurons on: 1 − 2^{−(n−1)}
         between = 1 - 2 * none[low]
         for high in range(low + 1, len(widths)):
             total += numbers[low] * numbers[high] * two[low] * between
@@ -238,6 +247,7 @@ def origin_cell_vertices(hyperplanes: int, d: int) -> float:
     half = np.diff(edges)[:, None] / 2
     theta = edges[:-1, None] + half * (nodes + 1)
     density = half * weights * np.sin(theta) ** (d - 1)
+    # (1 − θ/π)^{n−d} by its logarithm: n may be a million
     inside = (density * np.exp((hyperplanes - d) * np.log1p(-theta / math.pi))).sum()
     return float(math.comb(hyperplanes, d) * inside / density.sum())
 
@@ -258,6 +268,7 @@ def _regions(forms: NDArray, hits: NDArray, inside: Callable[[NDArray], NDArray]
         some = forms[start : start + CHUNK]
         a = some[:, first]
         b = some[:, second]
+        # a·u = b·u = 0 at u = a × b, up to a factor
         counts.append(inside(_cross(a, b)).sum(1))
     regions = 1 + hits.sum(1) + np.concatenate(counts)
     return MeanRegions(regions.mean(), regions.std(ddof=1) / math.sqrt(len(regions)))

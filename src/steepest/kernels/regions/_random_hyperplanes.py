@@ -67,6 +67,7 @@ def random_hyperplane_scales(
         raise UserError(f"a network needs an input and a hidden layer, got {n0} and {depth}")
     g = c_w / 2
     layers = np.arange(depth)
+    # B_l and A_l of the module, l = 1, …, L
     bias = c_b * np.cumsum(g**layers)
     weight = g**layers * c_w / n0
     return np.sqrt(bias / weight)
@@ -94,6 +95,7 @@ def wide_crossings(
     ends = _ends(ends)
     scales = random_hyperplane_scales(c_w, c_b, ends.shape[-1], depth)
     square = scales**2
+    # p·q and |p|²|q|² − (p·q)² of p = (s, x_0), q = (s, x_1), the latter by positive terms
     mixed = (ends[..., 0, :] * ends[..., 1, :]).sum(-1)[..., None] + square
     apart = ((ends[..., 1, :] - ends[..., 0, :]) ** 2).sum(-1)[..., None]
     area = square * apart + _area_squared(ends)[..., None]
@@ -163,6 +165,7 @@ def finite_crossings(
     errors = []
     for layer, width in enumerate(widths):
         # functions of one slope alone (K < 2 without biases) vanish at a corner of the layer below, and cross nothing
+        # a Gaussian pair of covariance M has opposite signs with probability arccos(ρ)/π
         share = np.where(size > 0, np.arctan2(size, mixed), 0.0) / math.pi
         means.append(share.mean(-1))
         errors.append((layer > 0) * share.std(-1, ddof=1) / math.sqrt(samples))
@@ -203,6 +206,7 @@ def _next_moments(
     first, mixed, _, size = moments
     active = rng.binomial(width, 0.5, first.shape)
     # Bartlett: W = (L T)(L T)ᵀ with L the Cholesky factor of M and T lower triangular; T_22 = 0 where K < 2
+    # χ_K and χ_{K−1}: χ²_k is twice a Gamma of shape k/2
     on_first = np.sqrt(2 * rng.standard_gamma(active / 2))
     on_second = np.sqrt(2 * rng.standard_gamma(np.maximum(active - 1, 0) / 2))
     across = rng.standard_normal(first.shape) * (active > 0)
@@ -210,10 +214,12 @@ def _next_moments(
     with np.errstate(invalid="ignore", divide="ignore"):
         slope = np.where(root > 0, mixed / root, 0.0)
         height = np.where(root > 0, size / root, 0.0)
+    # L T = [[a, 0], [b, c]]
     a = root * on_first
     b = slope * on_first + height * across
     c = height * on_second
     spread = scale * ((a - b) ** 2 + c**2)  # of the difference of the two ends
+    # det(S + C_b 11ᵀ) = det S + C_b (S_00 − 2 S_01 + S_11), positive terms
     determinant = (scale * a * c) ** 2 + c_b * spread
     return (
         c_b + scale * a**2,
@@ -228,6 +234,7 @@ def _area_squared(ends: NDArray) -> NDArray:
     first = ends[..., 0, :]
     step = ends[..., 1, :] - first
     length = (first**2).sum(-1)
+    # squared area of x_0 and x_1 − x_0: base times height, the height by projection
     along = (first * step).sum(-1) / np.where(length > 0, length, 1.0)
     return length * ((step - along[..., None] * first) ** 2).sum(-1)
 

@@ -51,6 +51,7 @@ def bernstein_radius(
     if not 0 < as_number("a failure probability", probability) <= 2 * inputs:
         raise UserError(f"a failure probability lies between 0 and 1, got {probability}")
     log = math.log(2 * inputs / probability)
+    # t²/2 = ℓ (U + Lt/3) is t² − (2Lℓ/3) t − 2Uℓ = 0; its positive root
     linear = np.asarray(largest) * log / 3
     return linear + np.sqrt(linear**2 + 2 * np.asarray(variance) * log)
 
@@ -89,5 +90,7 @@ def stay_put(inputs: int, smallest: ArrayLike, risk: ArrayLike, width: ArrayLike
     """
     smallest = np.asarray(smallest, float)
     risk = np.asarray(risk, float)
+    # ∫ √(2L/n) dt with √L ≤ √L(0) e^{−λ₀t/2m}
     movement = 2 * math.sqrt(2) * inputs * np.sqrt(risk / np.asarray(width)) / smallest
+    # 2mΔ = λ₀/2 gives Δ; Δ* = Δ is √n = 8√2 m² √L(0)/λ₀²
     return StayPut(movement, smallest / (4 * inputs), 128 * inputs**4 * risk / smallest**4)

@@ -93,6 +93,7 @@ def _scale_invariant(activation: Activation, left: float, right: float) -> Criti
         return Criticality(
             exists=False, reason="σ is zero everywhere, so nothing passes through a layer."
         )
+    # E σ² = K (a₊² + a₋²)/2, so that C_W E σ² = K
     c_w = 2 / (left**2 + right**2)
     return Criticality(
         exists=True,
@@ -115,8 +116,11 @@ def _zero_fixed_point(activation: Activation) -> Criticality | None:
     if abs(right[0]) > 1e-20 or slope < 1e-20:
         return None
     c_w = 1 / slope
+    # cubic terms of σ² are σ'σ'' z³ on each side, and E z³ 1[z > 0] = √(2/π) K^{3/2}
     b = -c_w * math.sqrt(2 / math.pi) * (right[1] * right[2] - left[1] * left[2])
+    # quartic ones (σ'σ'''/3 + σ''²/4) z⁴, and E z⁴ 1[z > 0] = 3K²/2
     a = -c_w * sum(side[1] * side[3] + 0.75 * side[2] ** 2 for side in (left, right)) / 2
+    # dK/dl = −a K² is solved by 1/(a l), and dK/dl = −b K^{3/2} by (2/(b l))² = 1/((b/2) l)²
     decay, power = (b / 2, 2) if abs(b) > 1e-6 else (a, 1)
     # σ² has neither power (hard tanh): a finite variance tells where it moves
     if abs(decay) < 1e-6:
@@ -141,6 +145,7 @@ def _zero_fixed_point(activation: Activation) -> Criticality | None:
 def _half_stable(activation: Activation, k: float) -> Criticality:
     """Return the solution at a root K > 0 of E σσ''."""
     second, _, perpendicular = moments(activation, k)
+    # χ⊥ = C_W E σ'² = 1, and χ∥ is the same at a root of E σσ''
     c_w = 1 / perpendicular
     c_b = k - c_w * second
     if c_b < 0:

@@ -89,11 +89,13 @@ def depth_scales(activation: Activation, c_w: float, c_b: float, start: float = 
 def _depth_scale(chi: float) -> float:
     if math.isnan(chi) or chi == 1:
         return math.nan if math.isnan(chi) else math.inf
+    # a perturbation is multiplied by χ in each layer: χ^l = e^{−l/ξ}
     return 0.0 if chi <= 0 else -1 / math.log(chi)
 
 
 def _fixed_variance(activation: Activation, c_w: float, c_b: float, start: float) -> float:
     def gain(k):
+        # K_{l+1} − K_l, the first step from K
         return cleaned(c_b + c_w * moments(activation, k)[0] - k, k)
 
     grid = np.unique(np.append(VARIANCES, start))
@@ -126,6 +128,7 @@ def _fixed_correlation(
     """Find the stable root c of ``(C_b + C_W E σ(u)σ(v))/K* = c``; the map is convex with the root 1."""
     if not (0 < k < math.inf):
         return math.nan
+    # a convex map with slope χ⊥ ≤ 1 at c = 1 stays above the diagonal, and 1 attracts
     if perpendicular <= 1 + 1e-9:
         return 1.0
     product = _compiled(activation)
@@ -133,6 +136,7 @@ def _fixed_correlation(
     def gain(c: float) -> float:
         return (c_b + c_w * float(product(np.array([k, k, c * k])))) / k - c
 
+    # (C_b + C_W (E σ)²)/K*: zero for odd σ without biases, and then c = 0 is the root
     at_zero = gain(0.0)
     if at_zero <= 1e-14:
         return 0.0

@@ -65,6 +65,7 @@ def recommended_initialization(sigma: str | Activation) -> Initialization:
     if not critical.exists:
         return Initialization(sigma.name, critical, math.nan)
     start = 1.0 if critical.any_k or critical.k_star == 0 else critical.k_star
+    # so wide that only the term of order 1/n is left, which grows with l/n
     width = 1e9
     depth = 32
     spread = finite_width(sigma, critical.c_w, critical.c_b, start, [int(width)] * depth)

@@ -26,6 +26,7 @@ def harmonic_count(d: int, degree: int) -> int:
     [1, 3, 5, 7]
     """
     _check(d, [degree])
+    # polynomials of one parity up to degree l, less those up to l − 2
     return int(sphere_dimension(d, degree) - sphere_dimension(d, degree - 2))
 
 
@@ -45,6 +46,7 @@ def zonal(d: int, degrees: Sequence[int], t: ArrayLike) -> Float[ndarray, "degre
     t = np.asarray(t, float)
     values = [np.ones_like(t), t]
     for k in range(1, max(degrees, default=0)):
+        # recurrence of the Gegenbauer polynomials, normalized by P_l(1) = 1
         values.append(((2 * k + d - 2) * t * values[k] - k * values[k - 1]) / (k + d - 2))
     return np.stack([values[degree] for degree in degrees])
 
@@ -90,6 +92,7 @@ def funk_hecke(
     values = np.asarray(profile(np.cos(theta)), float)
     if not np.isfinite(values).all():
         raise UserError("the profile must be finite between −1 and 1")
+    # (1 − t²)^{(d−3)/2} dt = sin^{d−2} θ dθ under the integral, nodes last: (degrees, nodes)
     return _density(d) * zonal(d, degrees, np.cos(theta)) @ (weight * values)
 
 
@@ -110,6 +113,8 @@ def relu_multipliers(d: int, degrees: Sequence[int]) -> Float[ndarray, " degrees
     [0.25, 0.166667, 0.0625, 0.0]
     """
     _check(d, degrees)
+    # (Δ + d − 1) relu(⟨w, x⟩) = δ(⟨w, x⟩), and ΔY = −l (l + d − 2) Y leaves
+    # −(l − 1)(l + d − 1) on degree l; at l = 1, where that is zero, only t/2 counts: E ⟨w, x⟩ x/2
     at_zero = zonal(d, degrees, 0.0)
     return np.array(
         [

@@ -51,10 +51,12 @@ def _hidden_kernel(activation: Activation, inputs: Float[Array, "m d"]) -> Estim
     kernel = _over_pairs(activation, 0, inputs)
     lengths = (inputs**2).sum(1)
     epsilon = jnp.finfo(inputs.dtype).eps
+    # slope_i slope_j bounds |∂K_ij/∂(x_i·x_j)| ‖x_i‖ ‖x_j‖, by Cauchy and Schwarz
     slope = jnp.sqrt(
         lengths * gaussian_mean(lambda z: activation.slope(z) ** 2, lengths, activation.kinks).value
     )
     size = jnp.sqrt(jnp.diag(kernel.value))
+    # x_i·x_j rounds by d ε ‖x_i‖‖x_j‖, taken twice; the closed form by some ε √(K_ii K_jj)
     rounding = epsilon * (
         2 * inputs.shape[1] * jnp.outer(slope, slope) + 16 * jnp.outer(size, size)
     )
@@ -84,6 +86,7 @@ def _over_pairs(activation: Activation, order: int, inputs: Float[Array, "m d"])
     """Compute ``E σ(u)σ(v)``, or ``E σ'(u)σ'(v)`` for order one, at every pair of inputs."""
     gram = inputs @ inputs.T
     (i, j) = np.triu_indices(inputs.shape[0])
+    # pairs i ≤ j alone, (m (m + 1)/2,): the kernel is symmetric
     form = closed_form(activation)
     f = (activation.function, activation.slope)[order]
     if form is not None:
@@ -260,5 +263,6 @@ def resolved_spectrum(kernel: Estimate) -> Spectrum:
     """
     value = np.asarray(kernel.value)
     values = np.linalg.eigvalsh(value)
+    # backward error of the solver, m ε ‖K‖; Weyl adds ‖ΔK‖ ≤ ‖ΔK‖_F
     solver = len(value) * np.finfo(value.dtype).eps * np.abs(values).max()
     return Spectrum(values, float(np.linalg.norm(np.asarray(kernel.error)) + solver))

@@ -68,13 +68,16 @@ def hypercube_spectrum(
     last = n if degrees is None else degrees
     if not 0 <= last <= n:
         raise UserError(f"hypercube_spectrum: expected a last degree from 0 to {n}, got {last}")
+    # κ at the inner products 1 − 2j/n of points that differ in j coordinates
     values = np.asarray(kernel(1 - 2 * np.arange(n + 1) / n), float)
     counts = [math.comb(n, j) for j in range(n + 1)]
     spectrum = []
     for k, numbers in zip(range(last + 1), krawtchouk(n), strict=False):
+        # 2^{−n} C(n, j) K_k(j)/C(n, k), rounded once, as both whole numbers are exact
         weights = [counts[j] * numbers[j] / (counts[k] << n) for j in range(n + 1)]
         terms = [weight * one for weight, one in zip(weights, values, strict=True)]
         value = math.fsum(terms)
+        # fsum adds exactly: what is left is the rounding of the terms
         rounding = 4e-16 * math.fsum(map(abs, terms))
         if degrees is None and rounding * counts[k] > RESOLVED * values[0]:
             break
@@ -121,6 +124,7 @@ def learning_curve(
     values = spectrum.eigenvalues
     counts = spectrum.multiplicities
     if spectrum.beyond > RESOLVED * (values @ counts):
+        # λ_k ≪ κ in high degrees, so that Σ C_k λ_k/(λ_k + κ) is their trace over κ: a ridge
         ridge = ridge + spectrum.beyond
     if not 0 <= degree < values.size:
         raise UserError(
@@ -137,12 +141,15 @@ def learning_curve(
         effective = math.exp(log_ridge)
         return (counts * values / (values + effective)).sum() + ridge / effective - samples
 
+    # surplus falls in κ; it is below trace/κ − samples < 0 at the upper end
     trace = (counts * values).sum() + ridge
     low = math.log(values[positive].min()) - 40 if ridge == 0 else math.log(ridge / samples) - 1
     root = root_scalar(surplus, bracket=(low, math.log(trace) + 1), xtol=1e-13).root
     effective = math.exp(root)
     learned = values[degree] / (values[degree] + effective)
+    # γ: the share of the samples that the eigenfunctions take up, Σ C_k L_k²/samples
     shared = (counts * (values / (values + effective)) ** 2).sum() / samples
+    # test error (1 − L)²/(1 − γ) of a target of norm one, less the bias (1 − L)²
     noise = (1 - learned) ** 2 * shared / (1 - shared)
     error = ndtr(-learned / math.sqrt(noise))
     return LearningCurve(float(learned), float(noise), float(error))

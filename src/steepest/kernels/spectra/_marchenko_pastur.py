@@ -29,6 +29,7 @@ def marchenko_pastur_density(x: ArrayLike, alpha: float) -> Float[np.ndarray, ".
     """
     low, high = marchenko_pastur_edges(alpha)
     x = np.asarray(x, float)
+    # outside the edges the density is zero; 1 keeps the quotient finite there
     inside = (x > low) & (x < high)
     safe = np.where(inside, x, 1.0)
     root = np.sqrt(np.where(inside, (high - x) * (x - low), 0.0))
@@ -52,7 +53,9 @@ def marchenko_pastur_cdf(x: ArrayLike, alpha: float) -> Float[np.ndarray, "..."]
     gap = abs(1 - alpha)
     outer = np.arcsin(np.clip((inside - 1 - alpha) / width, -1, 1))
     inner = np.arcsin(np.clip(((1 + alpha) - gap**2 / inside) / width, -1, 1)) if gap else 0.0
+    # both arcsines go from −π/2 at λ₋ to π/2 at λ₊: total (1 + α − |1 − α|)/2α = min(1, 1/α)
     mass = (root + (1 + alpha) * (outer + np.pi / 2) - gap * (inner + np.pi / 2)) / (
         2 * np.pi * alpha
     )
+    # XXᵀ has rank n_0 < P for α > 1: an atom of 1 − 1/α at zero
     return np.where(x < 0, 0.0, np.where(x < low, 0.0, mass) + max(0.0, 1 - 1 / alpha))

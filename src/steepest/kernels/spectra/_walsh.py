@@ -58,10 +58,12 @@ def walsh_eigenvalues(
         raise UserError(
             f"Walsh eigenvalues: expected degrees from 0 to d = {d}, got {outside[0]}; give more values of the kernel"
         )
+    # κ under the law of j, the number of bits that differ from x, but for 2^{−d}
     weighted = [comb(d, j) * Fraction(value) for j, value in enumerate(map(_plain, values))]
     eigenvalues = {}
     for k, numbers in zip(range(max(wanted, default=0) + 1), krawtchouk(d), strict=False):
         if k in wanted:
+            # χ_S averaged over the C(d, k) sets of k bits, which all have this eigenvalue
             total = sum(weight * number for weight, number in zip(weighted, numbers, strict=True))
             eigenvalues[k] = float(total / (2**d * comb(d, k)))
     return np.array([eigenvalues[k] for k in wanted])
@@ -80,6 +82,7 @@ def krawtchouk(d: int) -> Iterator[list[int]]:
     now = [1] * (d + 1)
     for k in range(d + 1):
         yield now
+        # three-term recurrence; K_{k+1}(j) is a whole number, so that nothing is lost by //
         after = [((d - 2 * j) * now[j] - (d - k + 1) * before[j]) // (k + 1) for j in range(d + 1)]
         before = now
         now = after
