@@ -150,6 +150,7 @@ def log_mean_loss(loss: MarginLoss, margins: Float[Array, " n"]) -> Scalar:
     >>> float(log_mean_loss(exponential, jnp.array([9000.0, 9000.0])))
     -9000.0
     """
+    # log Σ e^{log ℓ_i} − log n: the largest loss is factored out
     return jax.nn.logsumexp(log_loss(loss, margins)) - jnp.log(margins.size)
 
 
@@ -241,5 +242,6 @@ def _log_logistic(margins: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     far = margins > _FAR
     # Both branches see safe arguments, so that the derivative of the one not taken is finite.
     near = jnp.log(jax.nn.softplus(-jnp.where(far, 0.0, margins)))
+    # log log(1 + e^{−u}) = −u + log(1 − e^{−u}/2 + …)
     tail = -margins - 0.5 * jnp.exp(-jnp.where(far, margins, _FAR))
     return jnp.where(far, tail, near)

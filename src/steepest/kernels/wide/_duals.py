@@ -104,6 +104,7 @@ class ScaleInvariant:
 
     def singles(self, variances: NDArray[np.float64]) -> Singles:
         """Return expectations at single positions."""
+        # E σ² = K (a₊² + a₋²)/2, and E σ'² the same without K
         square = (self.left**2 + self.right**2) / 2
         live = np.where(variances > 0, square, self.still**2)
         # a line has no corner
@@ -116,6 +117,7 @@ class ScaleInvariant:
         ``E σ''(u)σ(v)`` is ``(a₊ − a₋)`` times the density of u at zero times E σ(v) given u = 0, at most
         ``(a₊ − a₋)/π √(E σ(v)²/K)``.
         """
+        # (a₊ − a₋)²/2π √(K_v/K) by E[σ(v) | u = 0]; (a₊ − a₋)/2 ≤ √((a₊² + a₋²)/2) does the rest
         jump = (self.right - self.left) / math.pi
         second = np.divide(jump**2, variances, out=np.zeros_like(variances), where=variances > 0)
         return Bends(second, None)
@@ -123,6 +125,7 @@ class ScaleInvariant:
     def mean(self, variances: Any, xp: Any = jnp) -> Any:
         """Return E σ(z), in JAX or NumPy."""
         root, *_ = self.sides(variances, xp)
+        # E max(z, 0) = √(K/2π), and minus that on the left
         return (self.right - self.left) / math.sqrt(2 * math.pi) * root
 
     @property
@@ -143,6 +146,7 @@ class ScaleInvariant:
         value, supplement = arc_cosines(rho)
         value = value * (self.size * one[0] * two[0])
         slope = self.size * supplement
+        # σ = (a₊ − a₋) relu + a₋ z and E u relu(v) = K_αβ/2: linear parts add up to a₊a₋ K_αβ
         product = self.left * self.right
         if product:
             value = value + product * k
@@ -151,6 +155,7 @@ class ScaleInvariant:
             # a signal that is zero has the derivative at 0, whatever the other signal
             live = one[2] * two[2]
             dead = (1 - one[2]) * (1 - two[2])
+            # E σ'(v) = (a₊ + a₋)/2 of a signal that is there, times σ'(0)
             half = self.still * (self.left + self.right) / 2
             slope = live * slope + dead * self.still**2 + (1 - live - dead) * half
         return value, slope
@@ -312,6 +317,7 @@ class Series:
         odd = bool(self.first)
         if odd:  # a factor ρ is left in the value
             value = value * rho
+        # d/dK_αβ = scale d/dρ of Σ h_k h'_k ρ^k; an even series leaves one ρ beside powers of ρ²
         slope = slope * scale * (rho if self.step == 2 and not odd else 1.0)
         if self.empty:  # a signal that is zero is independent of every other
             slope = jnp.where(scale > 0, slope, one[2] * two[2])
@@ -363,6 +369,7 @@ def _series(
     h = values[:, 4:]
     k = np.arange(h.shape[1])
     middle = np.geomspace(low, high, 65)
+    # Parseval: what Σ_{k<T} h_k² leaves of E σ², and Σ k h_k²/K of E σ'², for every T: (TERMS,)
     left = np.abs(1 - np.cumsum(h**2, 1) / square[:, None]).max(0)
     left_slope = np.abs(1 - np.cumsum(k * h**2, 1) / middle[:, None] / slope[:, None]).max(0)
     enough = np.flatnonzero(np.maximum(left, left_slope) <= tolerance)
@@ -407,6 +414,7 @@ class Interpolant(NamedTuple):
     def at(self, variances: Any, xp: Any = np) -> Any:
         """Return all functions at variances of any shape, functions last; ``xp`` is NumPy or JAX's."""
         clipped = xp.clip(variances, self.low, self.high)
+        # Chebyshev variable of log K, from −1 at the smallest variance to 1 at the largest
         place = 2 * xp.log(clipped / self.low) / math.log(self.high / self.low) - 1
         basis = [xp.ones_like(place), place]
         while len(basis) < len(self.series):
@@ -432,6 +440,7 @@ def _series_table(activation: Activation, low: float, high: float) -> Interpolan
         square, slope = single_moments(activation, variances)
         h = hermite_coefficients(activation, variances, TERMS)
         k = np.arange(h.shape[1])
+        # Stein: σ' has the coefficients √(k/K) h_k, so that E σ''² = Σ k (k − 1) h_k²/K²
         curvature = ((k * (k - 1.0)) * h**2).sum(1) / variances**2
         values = np.concatenate([np.stack([square, slope, curvature, h[:, 0]], axis=1), h], axis=1)
         return values / variances[:, None] ** (halves / 2)
@@ -446,6 +455,7 @@ def _third_table(activation: Activation, low: float, high: float) -> Interpolant
     def functions(variances: NDArray[np.float64]) -> NDArray[np.float64]:
         h = hermite_coefficients(activation, variances, TERMS)
         k = np.arange(h.shape[1])
+        # Stein three times: E σ‴² = Σ k (k − 1)(k − 2) h_k²/K³
         third = (k * (k - 1.0) * (k - 2.0) * h**2).sum(1) / variances**3
         return third[:, None]
 
@@ -460,6 +470,7 @@ def _interpolate(functions: Callable, low: float, high: float) -> Interpolant:
     for count in NODES:
         points = np.cos((2 * np.arange(count) + 1) * np.pi / (2 * count))
         values = functions(np.sqrt(low * high) * (high / low) ** (points / 2))
+        # T_j are orthogonal over the nodes: c_j = (2/N) Σ f T_j, c_0 half of it
         series = chebyshev.chebvander(points, count - 1).T @ values * (2 / count)
         series[0] /= 2
         table = Interpolant(low, high, series, np.zeros(series.shape[1], int), 0.0)

@@ -182,6 +182,7 @@ def _attend(one: Array, two: Array, k: Array) -> Array:
     count = len(one)
     inputs = k.shape[-2:]
     square = k.reshape(count, count, *inputs)
+    # ζ[q, p] with keys first, (P, P, b): ζ K, then the other side
     first = one.reshape(count, count, -1)
     second = two.reshape(count, count, -1)
     # one first input with several second ones is no such case
@@ -202,11 +203,13 @@ def _mix_all_pairs(layout: AllPairs, index: int, k: Array) -> Array:
     count = int(np.prod(space))
     square = k.reshape(count, count, *k.shape[2 * len(space) :])
     if isinstance(node, AllPositions):
+        # (1/P²) Σ_{p,q} K[p, q]
         return square.mean((0, 1))
     if isinstance(node, Mix):
         matrix = jnp.asarray(node.array, k.dtype)
         mixed = jnp.einsum("pa,ab...,qb->pq...", matrix, square, matrix)
         return mixed.reshape(*after, *after, *k.shape[2 * len(space) :])
+    # positions become channels: the mean over p = q
     return jnp.trace(square) / count
 
 

@@ -220,6 +220,7 @@ def _sides(
             k = overall(k)
             mean = overall(mean)
         elif isinstance(node, Normalize):
+            # variance over the channels: E z² − (E z)²
             spread = k - mean**2
             numbers = [mean[..., None], 1 / jnp.sqrt(spread)[..., None]]
             k = jnp.ones_like(k)
@@ -227,6 +228,7 @@ def _sides(
         elif isinstance(node, Sum):
             branches = list(zip(node.squares, node.sources, strict=True))
             k = jnp.stack([r * variances[source] for r, source in branches]).sum(0)
+            # squares are r_i², by which kernels of a branch are multiplied; its mean is by r_i
             of_means = zip(node.roots, node.sources, strict=True)
             mean = jnp.stack([r * means[source] for r, source in of_means]).sum(0)
         elif isinstance(node, Concatenate):

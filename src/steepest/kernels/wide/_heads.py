@@ -157,6 +157,7 @@ def _root(k: Values) -> Values:
     n, _, size, _ = k.shape
     whole = k.transpose(0, 2, 1, 3).reshape(n * size, n * size)
     values, vectors = np.linalg.eigh((whole + whole.T) / 2)
+    # K° = V Λ Vᵀ, C = V √Λ over all inputs and positions, without rounding's eigenvalues
     live = values > RANK * values[-1]
     return (vectors[:, live] * np.sqrt(values[live])).reshape(n, size, -1)
 
@@ -180,9 +181,11 @@ def _averaged(
 
     def add(sums: tuple[Array, Array], of_head: Key) -> tuple[tuple[Array, Array], None]:
         products = jax.random.normal(of_head, (rank, rank), root.dtype)
+        # E of independent entries: Cov(L[p, q], L'[p', q']) = s² K°[p, p'] K°[q, q'], as K° = C Cᵀ
         logits = sharpness * jnp.einsum("ipa,ab,iqb->ipq", root, products, root)
         weights = jax.nn.softmax(jnp.where(keys[:, None], logits, -jnp.inf), axis=-1)
         mixed = _mixed(weights, k)
+        # queries and keys have one law: K°[q, q'] Θ°[p, p'] and K°[p, p'] Θ°[q, q']
         slopes = query_theta * _through_softmax(weights, k, query_k)
         slopes = slopes + query_k * _through_softmax(weights, k, query_theta)
         tangent = _mixed(weights, theta) + sharpness**2 * slopes
@@ -216,6 +219,7 @@ def _through_softmax(weights: Array, values: Array, logits: Array) -> Array:
         values: K of the values, ``(n, n, P, P)``.
         logits: B, of the same shape.
     """
+    # ∂ζ_q/∂L_a = ζ_q (δ_qa − ζ_a) on both sides: the product of two differences has four terms
     first = _mixed(weights, values * logits)
     second = _right(_left(weights, values) * _left(weights, logits), weights)
     third = _left(weights, _right(values, weights) * _right(logits, weights))

@@ -80,6 +80,7 @@ class AllPairs(NamedTuple):
         for d, taps in enumerate(window.taps(space)):
             total = jnp.zeros((), k.dtype)
             for column in taps.T:
+                # both positions at the same tap δ: the diagonal of the two windows
                 total = total + _taken(_taken(k, column, d), column, d + len(space))
             k = total
         return k / window.volume
@@ -89,6 +90,7 @@ class AllPairs(NamedTuple):
         space = self.plan.limit.spaces[source]
         for d, taps in enumerate(window.taps(space)):
             for axis in (d, d + len(space)):
+                # the mean over both windows, one axis after the other: volume² pairs
                 k = sum((_taken(k, column, axis) for column in taps.T), jnp.zeros((), k.dtype))
         return k / window.volume**2
 
@@ -177,6 +179,7 @@ class Displacement(NamedTuple):
                 total = total + term
             else:
                 both = jnp.asarray(inside, k.dtype)
+                # position p and position p + s, both inside
                 both = both * jnp.roll(both, -s)
                 total = total + term * both.reshape((-1,) + (1,) * (k.ndim - d - 1))
         return total
@@ -243,6 +246,7 @@ def pooled_shares(plan: Plan, node: int, window: Window, start: tuple) -> Pooled
         reach = range(-((width - 1 + stride - 1) // stride), (width - 1) // stride + 1)
         shares = []
         for turn in reach:
+            # all δ = s mod r among which |δ| < w
             delta = rest + stride * turn
             behind = ((s - delta) // stride) % size
             taps = jnp.arange(width)

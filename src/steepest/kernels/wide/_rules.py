@@ -81,6 +81,7 @@ def through(
         return Pairs(settled[0], settled[1])
     assert isinstance(node, Normalize)
     scale = first[1] * second[1]
+    # E (z − m)(z' − m') = K − m m'; Θ is divided alone
     centred = Pairs(k - first[0] * second[0], theta)
     return centred.map(lambda kernel: kernel * scale)
 
@@ -112,4 +113,5 @@ def _linear(node: Linear, index: int, read: Pairs, layout: Layout) -> Pairs:
     if node.shared:
         return pairs
     equal = layout.equal(index)
+    # weights of different positions are independent: only p = q is left
     return pairs.map(lambda kernel: kernel * jnp.asarray(equal, kernel.dtype))

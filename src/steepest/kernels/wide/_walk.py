@@ -222,6 +222,7 @@ def _gained(diagonal: Diagonal, at: Presence, node: Node) -> Diagonal:
 def _activated(read: Diagonal, dual: Dual, eps: float, typical: float) -> Diagonal:
     singles = dual.singles(read.k)
     errors = dual.tolerances(eps)
+    # |ΔE σσ| ≤ √(E σ'² E σ'²) |ΔK| by Cauchy and Schwarz, plus the expectation's own error
     g = singles.slope * read.g + errors.value * singles.value
     bends = dual.bends(read.k) if read.v.any() else None
     v = np.zeros_like(read.v)
@@ -231,11 +232,14 @@ def _activated(read: Diagonal, dual: Dual, eps: float, typical: float) -> Diagon
         v = (singles.slope + np.sqrt(bends.value * singles.value)) * read.v
     if read.theta is None or read.h is None:
         return Diagonal(singles.value, None, singles.mean, g, None, v)
+    # Δ(E σ'σ' Θ) = E σ'σ' ΔΘ + Θ ΔE σ'σ', to first order
     h = singles.slope * read.h + errors.slope * singles.slope * read.theta
     if errors.corner:
         relative = np.divide(read.g, read.k, out=np.zeros_like(read.g), where=read.k > 0)
+        # |Δρ| ≤ √(g_p g_q/(K_pp K_qq)), and b √|Δρ| is the root of such a product: of rank one
         h = h + errors.corner * np.sqrt(relative) * read.theta
     else:
+        # |ΔE σ'σ'| ≤ √(E σ''² E σ''²) |ΔK|
         h = h + np.where(read.g > 0, singles.curvature * read.g, 0.0) * read.theta
     if bends is not None:
         h = h + _turned(read, bends, singles, errors, typical) * read.theta
@@ -258,6 +262,7 @@ def _turned(
 
 def _of_variances(a: Values, b: Values, typical: float) -> Values:
     """Return h with ``½ (a_p b_q + b_p a_q) ≤ √(h_p h_q)``, least where a is the typical error times b."""
+    # ½ (λ a² + b²/λ) with λ = 1/typical, of the module's bound
     return (a**2 / typical + typical * b**2) / 2
 
 
@@ -279,6 +284,7 @@ def _joined(plan: Plan, node: Node, read: list[Diagonal], eps: float) -> Diagona
     rounding = ROUNDING * eps
     average = mean(first.k)
     g = mean(first.g) + rounding * average
+    # Θ' = t_b + t_w M K + c_w M Θ on the diagonal
     theta = node.t_b + node.t_w * average
     h = node.t_w * g
     if first.theta is not None and first.h is not None:
@@ -295,6 +301,7 @@ def _times(one: Diagonal, two: Diagonal, eps: float) -> Diagonal:
     assert one.theta is not None and two.theta is not None
     assert one.h is not None and two.h is not None
     k = one.k * two.k
+    # product rule: Θ K' + K Θ'
     theta = one.theta * two.k + one.k * two.theta
     above = (one.k + one.g, two.k + two.g)
     highest = (one.theta + one.h) * above[1] + above[0] * (two.theta + two.h)
@@ -306,6 +313,7 @@ def _times(one: Diagonal, two: Diagonal, eps: float) -> Diagonal:
 
 def _sum(read: list[Diagonal], shares: Values, of_means: Values) -> Diagonal:
     """Add branches, whose means have other weights than all else."""
+    # Σ r √(g_p g_q) ≤ √(Σ r g_p) √(Σ r g_q): bounds of rank one add up
     total = lambda rows, weights: np.tensordot(weights, np.stack(rows), 1)
     # a branch without weights behind the input has no tangent kernel: zeros
     trained = any(branch.theta is not None for branch in read)
@@ -368,6 +376,7 @@ def _attended(
     """
     count = len(weights)
     mix = lambda numbers: np.einsum("q...n,qn->...n", weights, numbers.reshape(count, -1))
+    # logits off by s max g at most: numerator and sum of softmax by e^{±s max g} each
     off = np.expm1(2 * node.sharpness * keys.g.max()) + ROUNDING * eps
     square = (1 + off) ** 2
 

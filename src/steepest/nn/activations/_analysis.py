@@ -80,6 +80,7 @@ def jumps(activation: Activation) -> tuple[tuple[float, float, float], ...]:
         for kink in activation.kinks:
             distance = 1e-9 * max(1.0, abs(kink)) * np.array([1.0, 1e-4])
             after, before = (jnp.asarray(kink + side * distance) for side in (1, -1))
+            # [f] over the distances 1e-9 and 1e-13: a continuous f shrinks with them, a jump stays
             sizes = [np.asarray(f(after) - f(before)) for f in (activation, activation.slope)]
             value, slope = (
                 float(d[1]) if abs(d[1]) > max(0.5 * abs(d[0]), 1e-7) else 0.0 for d in sizes

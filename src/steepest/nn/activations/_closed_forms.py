@@ -26,6 +26,7 @@ DualForm = Callable[..., Pair]
 def _arc_series(terms: int) -> tuple[float, ...]:
     """Expand ``arccos(s)/√(1−s)`` on [0, 1], highest power first: 9 terms are 1e-8, 21 terms 1e-16 from it."""
     s = (np.polynomial.chebyshev.chebpts1(4 * terms) + 1) / 2
+    # arccos s = 2 arcsin √((1 − s)/2) keeps its digits at s = 1; over √(1 − s) it is analytic
     values = 2 * np.arcsin(np.sqrt((1 - s) / 2)) / np.sqrt(1 - s)
     series = np.polynomial.Chebyshev.fit(s, values, terms - 1, domain=[0, 1])
     return tuple(
@@ -59,6 +60,7 @@ def angle_of(root: Float[Array, "*shape"], c: Float[Array, "*shape"]) -> Float[A
 def _supplement_series(terms: int) -> tuple[float, ...]:
     """Expand ``√(1+s) − s arccos(s)/√(1−s)`` on [0, 1], highest power first, as ``_arc_series`` does."""
     s = (np.polynomial.chebyshev.chebpts1(4 * terms) + 1) / 2
+    # sin θ + (π − θ) cos θ at ρ = −s, over √(1 − s); at ρ = s the term π s is added
     values = np.sqrt(1 + s) - s * 2 * np.arcsin(np.sqrt((1 - s) / 2)) / np.sqrt(1 - s)
     series = np.polynomial.Chebyshev.fit(s, values, terms - 1, domain=[0, 1])
     return tuple(
@@ -93,6 +95,7 @@ def _arc_cosines_jvp(at, change):
     (step,) = change
     value, angle = arc_cosines(rho)
     inside = jnp.abs(rho) < 1
+    # d(π − arccos ρ)/dρ = 1/√(1 − ρ²), factored
     sine = jnp.sqrt(jnp.where(inside, (1 - rho) * (1 + rho), 1.0))
     return (value, angle), (angle * step, jnp.where(inside, step / sine, 0.0))
 
@@ -119,6 +122,7 @@ def homogeneous(left: float, right: float) -> DualForm:
             * supplement**3
             * jnp.polyval(jnp.asarray(_SERIES, supplement.dtype), supplement**2)
         )
+        # σ = (a₊ − a₋) relu + a₋ z, and E u relu(v) = K_αβ/2
         size = (right - left) ** 2 / (2 * math.pi)
         value = size * jnp.where(supplement < 0.5, near, root + supplement * c) + left * right * c
         return value, size * supplement + left * right
@@ -126,6 +130,7 @@ def homogeneous(left: float, right: float) -> DualForm:
     return form
 
 
+# sin δ − δ cos δ = Σ_k (−1)^{k+1} 2k δ^{2k+1}/(2k + 1)!
 _SERIES = [(-1) ** (k + 1) * 2 * k / math.factorial(2 * k + 1) for k in range(9, 0, -1)]
 
 
@@ -158,6 +163,7 @@ def _product(a, b):
     digits = jnp.finfo(a.dtype).nmant + 1
 
     def halves(x):
+        # Veltkamp's splitting: halves so short that their products are exact
         scaled = x * (2.0 ** ((digits + 1) // 2) + 1)
         high = scaled - (scaled - x)
         return high, x - high
@@ -187,6 +193,7 @@ def step(a, b, c, root=None) -> Pair:
 
 def erf(a, b, c, root=None) -> Pair:
     """Return ``(2/π) arcsin(2 K_αβ / √((1 + 2 K_αα)(1 + 2 K_ββ)))`` (Williams 1997)."""
+    # arcsin(2c/H) = arctan(2c/√(H² − 4c²)), and H² − 4c² = 1 + 2a + 2b + 4 det K
     adjacent = jnp.sqrt(1 + 2 * a + 2 * b + 4 * _square(a, b, c, root))
     return 2 / math.pi * jnp.sign(c) * angle_of(2 * jnp.abs(c), adjacent), 4 / math.pi / adjacent
 
@@ -197,17 +204,22 @@ def gelu(a, b, c, root=None) -> Pair:
     ``E uv Φ(u)Φ(v) = K_αβ I + (K_αα K_ββ + K_αβ²) I_uv + K_αβ (K_αα I_uu + K_ββ I_vv)``, where subscripts are
     derivatives under the mean: ``I_uv = 1/(2πD)``, ``I_uu = −K_αβ/(2π(1 + K_αα)D)``, ``D² = (1+K_αα)(1+K_ββ) − K_αβ²``.
     """
+    # D² = 1 + a + b + det K
     d = jnp.sqrt(1 + a + b + _square(a, b, c, root))
+    # P(X < u, Y < v) for standard normal X, Y: covariance c, variances 1 + a, 1 + b
     quadrant = (math.pi - angle_of(d, c)) / (2 * math.pi)
+    # 1 − a/(1 + a) − b/(1 + b): all terms with c² of the formula, over 2πD
     k = 1 / (1 + a) - b / (1 + b)
     top = a * b + c**2 * k
     value = c * quadrant + top / (2 * math.pi * d)
+    # by c, with I' = 1/2πD and (1/D)' = c/D³
     return value, quadrant + c / (2 * math.pi * d) * (1 + 2 * k + top / d**2)
 
 
 def sin(a, b, c, root=None) -> Pair:
     """Return ``exp(−(K_αα + K_ββ)/2) sinh K_αβ``, and cosh, without overflow or cancellation."""
     size = jnp.abs(c)
+    # e^{|c|} is taken out: |c| ≤ (a + b)/2, so that no exponential overflows
     scale = jnp.exp(size - (a + b) / 2) / 2
     return jnp.sign(c) * scale * -jnp.expm1(-2 * size), scale * (1 + jnp.exp(-2 * size))
 
@@ -226,6 +238,7 @@ def exponential(a, b, c, root=None) -> Pair:
 
 def gaussian(a, b, c, root=None) -> Pair:
     """Return the dual of exp(−z²/2): ``1/D`` with ``D² = (1+K_αα)(1+K_ββ) − K_αβ²``, and ``K_αβ/D³``."""
+    # E exp(−(u² + v²)/2) = det(I + K)^{−1/2}
     square = 1 + a + b + _square(a, b, c, root)
     return square**-0.5, c * square**-1.5
 
@@ -244,6 +257,7 @@ def polynomial(coefficients: Sequence[float]) -> DualForm:
 
 def _hermite_sum(p: Sequence[float], a, b, c):
     def h(k, variance):
+        # z^j = Σ_k (j choose k)(j − k − 1)!! K^{(j−k)/2} He_k(z; K), and E He_k(u) He_k(v) = k! c^k
         terms = [
             p[j] * math.comb(j, k) * _odd_factorial(j - k) * variance ** ((j - k) // 2)
             for j in range(k, len(p), 2)
@@ -263,5 +277,6 @@ def relu_square(a, b, c, root=None) -> Pair:
     """Return the arc-cosine kernel of degree two, ``K_αα K_ββ (3 sin θ cos θ + (π−θ)(1 + 2 cos²θ))/2π``."""
     angle = angle_of(_root(a, b, c, root), c)
     rho = jnp.cos(angle)
+    # E relu(u)² relu(v)² = ab J₂/2π, and the derivative 2 relu gives four times degree one
     turned = 3 * jnp.sin(angle) * rho + (math.pi - angle) * (1 + 2 * rho**2)
     return a * b * turned / (2 * math.pi), 4 * homogeneous(0.0, 1.0)(a, b, c, root)[0]

@@ -45,6 +45,7 @@ def panel_breaks(
     shape = jnp.broadcast_shapes(jnp.shape(mean), jnp.shape(deviation))
     base = jnp.broadcast_to(jnp.asarray(grading), (*shape, panels + 1))
     safe = jnp.where(deviation > 0, deviation, 1.0)
+    # in standard units a kink of z is at (kink − mean)/deviation
     cuts = [jnp.where(deviation > 0, (kink - mean) / safe, reach) for kink in kinks]
     cuts = [jnp.broadcast_to(jnp.clip(cut, -reach, reach), shape)[..., None] for cut in cuts]
     return jnp.sort(jnp.concatenate([base, *cuts], axis=-1), axis=-1)
@@ -58,6 +59,7 @@ def panel_rule(
     nodes, weights = (jnp.asarray(array) for array in np.polynomial.legendre.leggauss(order))
     middle = ((breaks[..., 1:] + breaks[..., :-1]) / 2)[..., None]
     half = ((breaks[..., 1:] - breaks[..., :-1]) / 2)[..., None]
+    # a panel mapped from [−1, 1], nodes last; its half-width multiplies the weights
     x = middle + half * nodes
     flat = (*breaks.shape[:-1], -1)
     return x.reshape(flat), (half * weights * normal_density(x)).reshape(flat)
@@ -106,6 +108,7 @@ def gaussian_mean(
 
     def rule(order):
         x, weights = panel_rule(breaks, order)
+        # z = √K x with x standard normal: (*batch, nodes)
         terms = weights * f(deviation[..., None] * x)
         return jnp.where(deviation > 0, terms.sum(-1), at_zero), jnp.abs(terms).sum(-1)
 

@@ -85,6 +85,7 @@ def orthogonal_clusters(key: Key, k: int, d: int, each: int, spread: float = 0.1
     if not spread >= 0:
         raise UserError(f"orthogonal_clusters: expected a spread of at least 0, got {spread}")
     for_centres, for_x = jax.random.split(key)
+    # k orthonormal columns, as rows
     centres = jnp.linalg.qr(jax.random.normal(for_centres, (d, k)))[0].T
     cluster = jnp.repeat(jnp.arange(k), each)
     x = centres[cluster] + spread / np.sqrt(d) * jax.random.normal(for_x, (k * each, d))
@@ -123,6 +124,7 @@ def orthogonally_separable(key: Key, n: int, d: int, mu: float = 0.1) -> Dataset
     u = u - (u @ e)[:, None] * e
     u = u / jnp.linalg.norm(u, axis=1, keepdims=True)
     y = jnp.where(jnp.arange(n) % 2 == 0, 1.0, -1.0)
+    # cos = c + (1 − c) ⟨u_i, u_j⟩ ≥ 2c − 1 = μ
     share = (1 + mu) / 2
     length = jax.random.uniform(for_length, (n, 1), minval=0.5, maxval=1.5)
     x = length * y[:, None] * (jnp.sqrt(share) * e + jnp.sqrt(1 - share) * u)
@@ -212,6 +214,7 @@ def chebyshev(n: int, degree: int) -> Dataset:
     """
     _positive(n=n)
     x = jnp.linspace(-1.0, 1.0, n)
+    # T_n(cos φ) = cos nφ
     y = jnp.cos(degree * jnp.arccos(jnp.clip(x, -1, 1)))
     return Dataset(x[:, None], jnp.round(y, 12)[:, None], f"Chebyshev {degree}", {"degree": degree})
 

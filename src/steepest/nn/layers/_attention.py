@@ -68,6 +68,7 @@ class Attention(Weights):
             values = parts["value"].extend(draft, source)
             # untied queries and keys are independent, so that their products over d vanish: all weights are equal
             c_w = scheme.c_w if self.c_w is None else self.c_w
+            # tied: q·k/d tends to the queries' covariance, C_W K°
             sharpness = self.sharpness * c_w if self.tied else 0.0
             mixed = draft.add(Attend((values, source), sharpness), Kind.GAUSSIAN, signal.space)
             return parts["output"].extend(draft, mixed)

@@ -222,6 +222,7 @@ def _weights(
     width = signal.channels if signal.weighted else 1 if last else layer.width
     taps = 1 if window is None else window.volume
     fan = taps * (1 if signal.weighted else signal.channels)
+    # C_W over the fan-in, channels times taps; of inner layers the width factor has the channels
     constant = c_w / taps / (1 if signal.weighted else signal.channels)
     in_multiplier = constant if abc.constants_in_multiplier else 1.0
     in_scale = 1.0 if abc.constants_in_multiplier else constant
@@ -251,7 +252,7 @@ def _weights(
 
     def extend(draft: Draft, source: int) -> int:
         check_limit(abc)
-        # C_W over the variance of a weight, which stays as both go to zero
+        # multiplier² scale² = C_W/fan-in, so that multiplier² fan-in = C_W/scale², also as both go to zero
         t_w = c_w / scale**2 if scale else fan / width_factor(getattr(abc.scale, place), width) ** 2
         shared = not positions
         node = Linear((source,), c_w, c_b, t_w, float(scheme.bias), window, shared)

@@ -37,6 +37,7 @@ class Pool(Layer):
             )
             if mask is None:
                 return sums / window.volume
+            # the mean over positions that exist: what does not is zero in the sum
             return sums / jnp.maximum(counted(mask, window, jnp), 1)[..., None]
 
         def extend(draft: Draft, source: int) -> int:

@@ -64,6 +64,7 @@ class Barron:
     def constant(self) -> float:
         """Return C_f = E‖w‖, the first Fourier moment."""
         d = self.dimension
+        # E χ_d = √2 Γ((d + 1)/2)/Γ(d/2)
         return sqrt(2) * float(np.exp(gammaln((d + 1) / 2) - gammaln(d / 2))) / self.scale
 
     @property
@@ -80,12 +81,14 @@ class Barron:
     def norm(self) -> float:
         """Return the mean of f² over the ball."""
         rho, weights = _legendre(0.0, 1.0)
+        # the radius of a uniform point of the ball has the density d ρ^{d−1}
         values = np.expm1(-(rho**2) / (2 * self.scale**2)) ** 2
         return float((weights * self.dimension * rho ** (self.dimension - 1) * values).sum())
 
     @property
     def variance(self) -> float:
         """Return ``V² E φ² − ‖f‖²``: N times the mean squared error of N sampled steps."""
+        # N times the variance of a mean of N steps V φ with mean f: E (V φ)² − f², averaged over x
         return self.mass**2 * self.second_moment - self.norm
 
     def target(self, x: Float[Values, "... d"]) -> Float[Values, "..."]:
@@ -94,6 +97,7 @@ class Barron:
 
     def ball(self, rng: np.random.Generator, *shape: int) -> Float[np.ndarray, "... d"]:
         """Draw points of the unit ball, uniformly, shape ``(*shape, d)``."""
+        # P(radius < ρ) = ρ^d, inverted
         radius = rng.random(shape) ** (1 / self.dimension)
         return radius[..., None] * _directions(rng, shape, self.dimension)
 
@@ -114,6 +118,7 @@ class Barron:
         have = 0
         proposals = 0
         while have < wanted:
+            # r p(r) ∝ r^d exp(−s² r²/2): the law of χ_{d+1}/s
             r = np.sqrt(rng.chisquare(self.dimension + 1, 2 * wanted)) / self.scale
             t = rng.random(2 * wanted)
             wave = np.sin(r * t)
@@ -132,12 +137,14 @@ class Barron:
         d = self.dimension
         middle = sqrt(d) / self.scale
         r, weights = _legendre(0.0, middle + 10 / self.scale)
+        # p(r) ∝ r^{d−1} exp(−s² r²/2), normalized on the nodes; r is near √d/s
         log_density = (d - 1) * np.log(r) - (self.scale * r) ** 2 / 2
         density = weights * np.exp(log_density - log_density.max())
         density /= density.sum()
         t = (np.arange(NODES) + 0.5) / NODES
         above = 0.5 * betainc((d + 1) / 2, 0.5, 1 - t**2)  # P(⟨u, x⟩ > t) on the ball
         waves = r[:, None] * np.abs(np.sin(r[:, None] * t))
+        # E r |sin(r t)| at each threshold; the steps 1[z > t] and 1[z < −t] are alike in law
         half = (density[:, None] * waves).sum(0) / NODES
         return 2 * half.sum(), (half * above).sum() / half.sum()
 

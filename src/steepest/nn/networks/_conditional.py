@@ -67,8 +67,10 @@ def finite_grams(
 def _finite_grams(key, activation, c_w, c_b, width, depth, inputs):
     def layer(covariance, key):
         noise = jax.random.normal(key, (inputs.shape[0], width), dtype=inputs.dtype)
+        # L ε has the covariance L Lᵀ: one column a neuron, (m, width)
         z = semidefinite_root(covariance) @ noise
         features = activation(z)
+        # the covariance of the next layer given this one, and G of this one
         return c_b + c_w / width * features @ features.T, z @ z.T / width
 
     start = c_b + c_w / inputs.shape[1] * inputs @ inputs.T
@@ -111,6 +113,7 @@ def semidefinite_root(covariance: Float[Array, "m m"]) -> Float[Array, "m m"]:
         covariance = jnp.asarray(covariance, float)
     root = jnp.zeros_like(covariance)
     for j in range(covariance.shape[0]):
+        # column j of the Schur complement, from the columns before it
         column = covariance[:, j] - root @ root[j]
         pivot = column[j]
         # A pivot at the level of rounding means that input j depends on those before it: it brings no new

@@ -55,4 +55,5 @@ def convolved(filters: Float[Array, "L d"]) -> Float[Array, " d"]:
     [0.0, 3.0, 0.0, 0.0]
     """
     d = filters.shape[-1]
+    # convolution theorem; unitary transforms put 1/√d on each of the L − 1 convolutions
     return jnp.fft.irfft(jnp.prod(jnp.fft.rfft(filters, norm="ortho"), 0), d, norm="ortho")

@@ -141,6 +141,7 @@ def mlp(
     def limit() -> Limit:
         check_limit(abc)
         _check_variances(c_b=c_b)
+        # multiplier² scale² = C_W/fan-in, so that t_w = multiplier² fan-in = C_W/scale²
         layers = [
             LayerLimit(v, float(c_b) * bias, v / s**2 if s else _unscaled(i), float(bias))
             for i, (v, s) in enumerate(zip(variances, scales, strict=True))
@@ -223,6 +224,7 @@ def _factor(
     last = len(widths) - 2
     exponent = exponents.first if i == 0 else exponents.last if i == last else exponents.hidden
     width = (widths[1] if last > 0 else 1) if i == 0 else widths[i]
+    # √C_W everywhere; 1/√n_0 in the first layer, whose width factor is of its outputs
     constant = (variance / (widths[0] if i == 0 else 1)) ** 0.5 if constants else 1.0
     return width_factor(exponent, width) * constant
 

@@ -63,6 +63,7 @@ def normalized_two_layer(
     def init(key: Key) -> NormalizedNeurons:
         w, v = plain.init(key)
         size = jnp.linalg.norm(w, axis=1)
+        # a_j b_j σ(⟨w_j, x⟩)/‖w_j‖ = ±‖w_j‖ σ(⟨w_j, x⟩), the neuron of two_layer
         return NormalizedNeurons(v, size, norm * w / size[:, None])
 
     def apply(params: NormalizedNeurons, x: Float[Array, "... d"]) -> Float[Array, "..."]:

@@ -54,12 +54,14 @@ class QuadraticMeanField:
 
     def step(self, M: Values, x: Values, lr: Values) -> Values:
         """Take one step of SGD, θ ← θ − ε N ∇_θ ½ (f(x) − y)², on M, at one input each, shapes ``(..., D)``."""
+        # f(x) − y = xᵀ (M − A) x
         error = ((M - self.target) * x[..., :, None] * x[..., None, :]).sum((-2, -1))
         rate = (2 * lr * error)[..., None, None]
         Mx = (M * x[..., None, :]).sum(-1)
         square = (x * Mx).sum(-1)[..., None, None]
         cross = x[..., :, None] * Mx[..., None, :]
         outer = x[..., :, None] * x[..., None, :]
+        # θ ← (I − rate x xᵀ) θ makes (I − rate x xᵀ) M (I − rate x xᵀ)
         return M - rate * (cross + cross.swapaxes(-1, -2)) + rate**2 * square * outer
 
     def distance(self, M: Values, other: Values) -> Values:
@@ -99,6 +101,7 @@ class QuadraticMeanField:
             raise UserError(
                 f"noise: expected at most {LARGEST} dimensions for moments of degree eight, got {D}"
             )
+        # five nodes are exact up to degree nine in each coordinate
         nodes, weights = _gauss(5, D)
         upper = (
             np.arange(len(nodes)) < len(nodes) // 2
@@ -106,24 +109,29 @@ class QuadraticMeanField:
         nodes = nodes[upper]
         weights = 2 * weights[upper]
         basis = self._basis()
+        # coordinates of a symmetric matrix: its inner products with the basis
         flat_basis = basis.reshape(len(basis), -1)
         squares = (nodes[:, :, None] * nodes[:, None, :]).reshape(len(nodes), -1)
         size = basis[0].size
 
         def slope(_: float, flat: np.ndarray) -> np.ndarray:
             M, C = _split(flat, size, (len(basis), len(basis)))
+            # L_ab: component a of the derivative in the direction of basis matrix b
             L = flat_basis @ self._linear(M, basis).reshape(len(basis), -1).T
             # sums by einsum: threads of BLAS cost more than they save on so few numbers
             error = np.einsum("ni,i->n", squares, (M - self.target).ravel())
             steps = np.einsum("ni,ai->na", squares, (basis @ M).reshape(len(basis), -1))
+            # component a of −2 (f − y)(x xᵀ M + M x xᵀ) is −4 (f − y) xᵀ B_a M x
             steps *= -4 * error[:, None]
             mean = np.einsum("n,na->a", weights, steps)
+            # covariance of one step, its mean being the flow
             Q = np.einsum("n,na,nb->ab", weights, steps, steps) - np.outer(mean, mean)
             return np.concatenate([self.slope(M).ravel(), (L @ C + C @ L.T + Q).ravel()])
 
         begin = np.concatenate([self._start.ravel(), np.zeros(len(basis) ** 2)])
         path = _solve(slope, begin, times, 1e-6)
         C = path[:, size:].reshape(len(times), len(basis), len(basis))
+        # E (2 tr Δ² + tr² Δ) with Δ = Σ_a c_a B_a: 2 Σ C_aa + Σ C_ab tr B_a tr B_b
         traces = np.trace(basis, axis1=1, axis2=2)
         return 2 * np.trace(C, axis1=1, axis2=2) + np.einsum("a,tab,b->t", traces, C, traces)
 
@@ -137,12 +145,14 @@ class QuadraticMeanField:
         rows, columns = np.triu_indices(D)
         basis = np.zeros((len(rows), D, D))
         at = np.arange(len(rows))
+        # 1/√2 twice off the diagonal: norm one
         basis[at, rows, columns] = np.where(rows == columns, 1.0, 0.5**0.5)
         basis[at, columns, rows] = basis[at, rows, columns]
         return basis
 
     def _force(self, delta: Values) -> Values:
         trace = (delta * np.eye(len(self.target))).sum((-2, -1))[..., None, None]
+        # Wick: E (xᵀ Δ x) x xᵀ = 2Δ + (tr Δ) I
         return 2 * delta + trace * np.eye(len(self.target))
 
     def _linear(self, M: np.ndarray, ways: np.ndarray) -> np.ndarray:
@@ -153,6 +163,7 @@ class QuadraticMeanField:
 
     def _square(self, delta: Values) -> Values:
         trace = (delta * np.eye(len(self.target))).sum((-2, -1))
+        # Wick: E (xᵀ Δ x)² = 2 tr Δ² + (tr Δ)²
         return 2 * (delta**2).sum((-2, -1)) + trace**2
 
 

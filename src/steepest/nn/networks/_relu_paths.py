@@ -64,6 +64,7 @@ def derivative_moments(widths: Sequence[int], law: str = "gaussian") -> Derivati
     """
     widths = check_widths(widths)
     excess = check_law(law)
+    # a unit vector for u, and no kernel: H = 0
     state = np.array([1.0, 0, 0, 0, 0, 1.0, 0, 0])
     for n, m in itertools.pairwise(widths[:-1]):
         state = _layer(state, n, m, excess)
@@ -94,6 +95,7 @@ def ntk_moments(
     if np.shape(x) != (widths[0],):
         raise UserError(f"the input needs shape ({widths[0]},), the first width, got {np.shape(x)}")
     square, fourth = (float(np.sum(np.asarray(x, float) ** power)) for power in (2, 4))
+    # a = x and H = 0: ‖x‖⁴ and Σ x_i⁴ alone
     state = np.array([square**2, 0, 0, 0, 0, fourth, 0, 0])
     for n, m in itertools.pairwise(widths[:-1]):
         state = _layer(state, n, m, excess)
@@ -103,6 +105,7 @@ def ntk_moments(
 
 def _neuron(state: np.ndarray, excess: float) -> tuple[float, float, float]:
     """Return E of z⁴, z² G and G² of one neuron before its gate, over (2/n)²: z = w·a and G = wᵀHw + (2/n) ‖a‖²."""
+    # Wick for ŵ, and e where all four indices agree; G adds ‖a‖², the layer's own weights
     aa, at, aha, tt, hh, a4, a2h, h2 = state
     return (
         3 * aa + excess * a4,
@@ -118,6 +121,7 @@ def _layer(state: np.ndarray, n: int, m: int, excess: float) -> np.ndarray:
     same = m * 2 / n**2
     other = m * (m - 1) / n**2
     zz, zg, gg = (same * moment for moment in _neuron(state, excess))
+    # of two neurons p ≠ q: G_pq = w_pᵀ H w_q has no term of its own weights
     apart = other * np.array([aa, at + aa, aha, tt + 2 * at + aa, hh])
     return np.append(apart + np.array([zz, zg, zg, gg, gg]), [zz, zg, gg])
 
@@ -135,6 +139,8 @@ def ntk_growth(load: float) -> float:
     >>> ntk_growth(0.0)
     1.0
     """
+    # the distance t of two depths has the density 2 (1 − t), and
+    # ∫ (1 − t) e^{−st} dt = (e^{−s} − 1 + s)/s², at small s by its series
     s = 6 * load
     return math.exp(5 * load) * (
         1 / 3 + 4 / 3 * ((math.expm1(-s) + s) / s**2 if s > 1e-4 else 1 / 2 - s / 6)
@@ -164,8 +170,10 @@ def log_column_moments(widths: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
     for n in check_widths(widths)[1:-1]:
         k = np.arange(1, n + 1)
         p = binom.pmf(k, n, 0.5) / (1 - 0.5**n)
+        # E log χ²_k = ψ(k/2) + log 2, given k ≥ 1 open gates; log 2 and 2/n make log(4/n)
         mean = p @ psi(k / 2)
         means.append(mean + math.log(4 / n))
+        # total variance over k: E ψ'(k/2) + Var ψ(k/2)
         variances.append(p @ polygamma(1, k / 2) + p @ psi(k / 2) ** 2 - mean**2)
     return np.cumsum(means), np.cumsum(variances)
 
@@ -187,6 +195,7 @@ def expected_ntk(inputs: Float[Array, "m n_0"], depth: int) -> Float[Array, "m m
     for _ in range(depth):
         angles = jnp.arccos(cosines)
         cosines = jnp.clip((jnp.sqrt(1 - cosines**2) + (jnp.pi - angles) * cosines) / jnp.pi, -1, 1)
+        # Θ' = K' + E σ'σ' Θ at C_W = 2, over ‖x_α‖‖x_β‖: 2 E σ'σ' = 1 − θ/π
         total = cosines + total * (1 - angles / jnp.pi)
     return 2 / inputs.shape[1] * jnp.outer(lengths, lengths) * total
 

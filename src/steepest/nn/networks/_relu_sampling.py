@@ -178,11 +178,13 @@ def _tilted(key, particles, size, widths, x, power):
         along = ab / jnp.where(length > 0, length, 1)
         # V̂ a beside the part of W b that is not along W a
         across = jnp.sqrt(jnp.maximum(1 - aa - along**2, 0) + aa)
+        # W a = ‖a‖ noise_0, whose sign is the gate
         open_gates = (noise[0] > 0) & (jnp.arange(size) < width)[:, None]
         a = jnp.where(open_gates, length * noise[0], 0)
         b = jnp.where(open_gates, along * noise[0] + across * noise[1], 0)
         squares = jnp.stack([jnp.sum(a**2, 0), jnp.sum(a * b, 0)])
         total = squares[0] + jnp.sum(b**2, 0)
+        # ϑ_l/ϑ_{l−1} = (2/n_l) total: the 2/n_{l−1} of ϑ_{l−1} is the variance of the weights read
         weights = (2 * total / width) ** power
         # systematic: particle i gets the slots j with (j + u)/particles between its bounds in the summed weights
         bounds = jnp.cumsum(weights)
@@ -199,6 +201,7 @@ def _tilted(key, particles, size, widths, x, power):
 
     start = (jnp.ones(particles, x.dtype), jnp.zeros(particles, x.dtype))
     _, growth = jax.lax.scan(layer, start, (jax.random.split(key, len(widths) - 1), widths[1:]))
+    # ϑ_0^k with ϑ_0 = (2/n_0) ‖x‖², then the mean growth of each layer
     return power * jnp.log(2 * jnp.sum(x**2) / widths[0]) + jnp.cumsum(growth)
 
 
@@ -268,6 +271,7 @@ def _sample_ntk(key, networks, widths, x):
         length = jnp.linalg.norm(a)
         length = jnp.where(length > 0, length, 1)
         noise = jnp.sqrt(2 / width) * jnp.linalg.norm(delta) * noise
+        # Wᵀδ = P noise + a (z·δ)/‖a‖²: along a it is known from z = W a
         along = (z @ delta - a @ noise) / length
         delta = jnp.where(a > 0, noise + along * a / length, 0)
         return delta, jnp.sum(delta**2)
@@ -283,6 +287,7 @@ def _sample_ntk(key, networks, widths, x):
         after = jnp.concatenate([a[1:], output[None]])
         _, deltas = jax.lax.scan(backward, unit, (back, a, after, width), reverse=True)
         signals = jnp.concatenate([x_squared[None] / n_0, jnp.sum(a**2, axis=1) / width])
+        # Σ_k (2/n_{k−1}) ‖a^(k−1)‖² ‖δ^(k)‖², δ of the output being one
         return 2 * signals @ jnp.append(deltas, 1)
 
     return _batched(one, jax.random.split(key, networks), 256)

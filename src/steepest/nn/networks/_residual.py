@@ -62,6 +62,7 @@ def residual(d: Count, blocks: Count, hidden: Count = 1) -> Network:
         return ResidualBlocks(
             jax.random.normal(for_inner, (blocks, hidden, d)) / d**0.5,
             jax.random.normal(for_bias, (blocks, hidden)),
+            # B independent branches of variance 1/B add a variance of order one
             jax.random.normal(for_outer, (blocks, d, hidden)) / (hidden * blocks) ** 0.5,
             jax.random.normal(for_readout, (d,)) / d**0.5,
             jnp.zeros(()),
@@ -106,6 +107,7 @@ def folding(folds: int) -> ResidualBlocks:
     angles = math.pi / 2.0 ** np.arange(folds)
     # the first fold turns the lower half plane up: beyond the angle π, normal (0, −1)
     normals = np.stack([-np.sin(angles), np.cos(angles)], 1)
+    # the wedge left by m folds goes from 0 to π/2^{m−1}; e is in its middle
     middle = math.pi / 2**folds
     return ResidualBlocks(
         normals[:, None],

@@ -67,6 +67,7 @@ def two_layer(
         if not traced and power == 1:
             return jnp.maximum(products, 0) @ params.v
         active = _traced_power(products, power) if traced else jnp.maximum(products, 0) ** power
+        # ‖w‖^{1−p} makes σ(⟨w, x⟩)^p homogeneous of degree one in w
         return (active * jnp.linalg.norm(params.w, axis=1) ** (1 - power)) @ params.v
 
     kind = "p-ReLU" if traced else "ReLU" if power == 1 else f"{float(power):g}-ReLU"

@@ -93,10 +93,12 @@ def unconstrained_minimum(
     others = classes - 1
     simplex = np.eye(classes) - 1 / classes
     if loss == "cross-entropy":
+        # stationary where 1/(e^a + C − 1) = μ; for μ ≥ 1/C the value only rises, from a = 0
         size = np.log(max(1 / mu - others, 1.0))
         value = np.log1p(others * np.exp(-size)) + mu * others * size
         shape = simplex
     elif loss == "squared":
+        # derivative in t: −(1 − t) + Cμ = 0, and t ≥ 0
         size = max(1 - classes * mu, 0.0)
         value = (1 - size) ** 2 / 2 + classes * mu * size
         shape = np.eye(classes)
@@ -104,6 +106,7 @@ def unconstrained_minimum(
         raise UserError(
             f"unconstrained_minimum: loss must be cross-entropy or squared, got {loss!r}"
         )
+    # Y Yᵀ = n I: each singular value of the (C, C) shape is multiplied by √n
     singular = np.sqrt(per_class) * size * np.linalg.svd(shape, compute_uv=False)
     nuclear = singular.sum()  # ‖Z‖_* = √(λ_W/λ_H) ‖W‖² = √(λ_H/λ_W) ‖H‖²
     # W has the shape of Z (a root of it, which for these two is the same up to a factor), M that of the simplex
