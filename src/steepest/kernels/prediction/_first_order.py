@@ -96,7 +96,7 @@ def first_order_flow(
     outside -= u @ (u.T @ outside)
     squares = np.einsum("jap,kp,ia->ijk", bent, modes, vt)  # Vᵀ of θ_t^F F_α θ_t^F
     pairs = rates[:, None] + rates
-    # variation of constants along u_i, which decays at the rate s_i²; uᵢᵀ Σ φ_α (·)_α = s_i (Vᵀ·)_i
+    # variation of constants along u_i, of decay rate s_i²; u_iᵀ Σ_α φ_α (·)_α = s_i (Vᵀ·)_i
     along = s * np.einsum("ijk,ijk->i", _held(decay[:, None, None], pairs, time), squares) / 2
     along += np.einsum("ijk,jkp,pi->i", _held(decay[:, None, None], both, time), source, u)
     linear = np.append(1.0, np.exp(-decay * time)) @ modes

@@ -67,7 +67,7 @@ def _pairs(w: Array, v: Array, *, same: bool) -> tuple[Float[Array, ""], Float[A
     slope = jnp.where(long[:, None] > 0, slope, 0.0)
     value = (long[:, None] * wide * kernel).sum()
     if same:  # of h(w, w) = ‖w‖²/2 in place of what a right angle gave
-        # h(w, w) = ‖w‖²/2, where the cosine 0 on the diagonal gave ‖w‖²/2π
+        # the cosine 0 on the diagonal gave h = ‖w‖²/2π
         value = value + (long**2).sum() * (1 / 2 - 1 / (2 * jnp.pi))
         # ∇_w h at v = w is w/2; the right angle gave (‖w‖ ŵ + (π/2) w)/2π
         slope = slope + w / 2 - (long[:, None] * unit + jnp.pi / 2 * w) / (2 * jnp.pi)

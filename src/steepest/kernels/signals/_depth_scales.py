@@ -95,7 +95,7 @@ def _depth_scale(chi: float) -> float:
 
 def _fixed_variance(activation: Activation, c_w: float, c_b: float, start: float) -> float:
     def gain(k):
-        # K_{l+1} − K_l, the first step from K
+        # F(K) − K: the step of the variance in one layer
         return cleaned(c_b + c_w * moments(activation, k)[0] - k, k)
 
     grid = np.unique(np.append(VARIANCES, start))
