@@ -123,7 +123,7 @@ def pair_kernels(
         if not smooth:  # the derivative of a jump is infinite at perfect correlation: there is no tangent kernel
             of_two = of_two._replace(slope=0 * of_two.value, slope_error=0 * of_two.value)
         slope = layer.c_w * of_two.slope / both
-        # by ΔΘ below, and by the expectations here: (r² + C_W E σ'σ') ΔΘ + t_w ΔE σσ + C_W Θ ΔE σ'σ'
+        # from ΔΘ below and the expectations here: (r² + C_W E σ'σ') ΔΘ + t_w ΔE σσ + C_W Θ ΔE σ'σ'
         error_theta = (kept + np.abs(slope)) * error_theta + layer.t_w * of_two.value_error
         error_theta = error_theta + layer.c_w * of_two.slope_error / both * np.abs(theta)
         # Price: ∂E σσ/∂K_αβ = E σ'σ', so that ΔK is multiplied by r² + C_W E σ'σ'
