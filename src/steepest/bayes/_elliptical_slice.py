@@ -124,10 +124,12 @@ def _move(
     """Return the next state, the logarithm of its likelihood, how often that was evaluated, and whether in vain."""
     for_other, for_height, for_angle, for_shrinking = jax.random.split(key, 4)
     other = sample_prior(for_other)
+    # log(u L) for uniform u: −log u is exponential
     level = height - jax.random.exponential(for_height, dtype=height.dtype)
     angle = jax.random.uniform(for_angle, dtype=height.dtype, maxval=2 * jnp.pi)
 
     def at(angle: Array) -> Params:
+        # cos² + sin² = 1: for independent f, g ~ N(0, Σ) the point on the ellipse is N(0, Σ) again
         return jax.tree.map(lambda f, g: f * jnp.cos(angle) + g * jnp.sin(angle), state, other)
 
     def below(carry: tuple) -> Array:
@@ -136,6 +138,8 @@ def _move(
     def look(carry: tuple) -> tuple:
         """Evaluate at an angle, shrink the bracket to it, and draw the next."""
         angle, _, low, high, _, tries = carry
+        # the bracket always holds angle 0, the present state, which lies above the height: so it
+        # ends
         low = jnp.where(angle < 0, angle, low)
         high = jnp.where(angle < 0, high, angle)
         draw = jax.random.fold_in(for_shrinking, tries)

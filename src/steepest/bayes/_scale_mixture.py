@@ -55,26 +55,31 @@ def scale_mixture(widths: Sequence[float], power: float, rate: float) -> float:
     sizes, counts = _checked(widths, power, rate)
     if sizes.size == 0:
         return -float(rate)
-    if rate == 0:
+    if rate == 0:  # E[s^(−a)] is a product over independent layers
         return float(counts @ _log_moment(sizes, -power))
-    lowest = max(0.0, power - sizes.min() / 2)
+    lowest = max(0.0, power - sizes.min() / 2)  # right of all poles of Γ(z) and of Γ(n_l/2 + z − a)
     logarithm = np.log(rate)
 
     def slope(x: float) -> float:
+        # derivative of the exponent on the real line; it rises, as ψ does, and has one zero: the
+        # saddle
         return float(psi(x) - logarithm + counts @ (np.log(2 / sizes) + psi(sizes / 2 + x - power)))
 
     def exponent(z: np.ndarray) -> Any:
+        # log of Γ(z) c^(−z) E[s^(z − a)]; axes of z, then of the different widths
         return loggamma(z) - z * logarithm + _log_moment(sizes, z[..., None] - power) @ counts
 
     abscissa = _zero_above(slope, lowest)
     top = exponent(np.array(abscissa + 0j)).real
 
     def value(t: np.ndarray) -> np.ndarray:
+        # the integrand over its largest value
         return np.exp(exponent(abscissa + 1j * t) - top).real
 
     end = 1.0
     while exponent(np.array(abscissa + 1j * end)).real - top > NEGLIGIBLE:
         end *= 1.3
+    # (1/2πi)∫ dz = (1/2π)∫ dt over the line, whose real part is even in t: (1/π)∫ from 0
     return float(top + np.log(_trapezoid(value, end) / np.pi))
 
 
@@ -104,8 +109,8 @@ def posterior_scale(
     (2.1285, 1.0)
     """
     _check_data(points, size)
-    rate = points * size / 2
-    above = scale_mixture(widths, points / 2 - moment, rate)
+    rate = points * size / 2  # c = PA/2
+    above = scale_mixture(widths, points / 2 - moment, rate)  # a = P/2 − k
     return float(np.exp(above - scale_mixture(widths, points / 2, rate)))
 
 
@@ -176,6 +181,7 @@ def best_variance(widths: Sequence[float], points: float, size: float) -> float:
 
     def slope(log_variance: float) -> float:
         ratio = np.exp(-log_variance)
+        # (2/P) d log Z/d log σ̃² = (A/σ̃²) E[1/s | X, y] − 1, with ratio = A/σ̃²
         return float(ratio * posterior_scale(widths, points, ratio, -1.0) - 1)
 
     # the slope falls from +∞ to −1, since the evidence tends to zero at both ends
@@ -184,7 +190,7 @@ def best_variance(widths: Sequence[float], points: float, size: float) -> float:
         low -= 1
     while slope(high) > 0:
         high += 1
-    return float(size * np.exp(_root(slope, low, high)))
+    return float(size * np.exp(_root(slope, low, high)))  # log_variance is log(σ̃²/A)
 
 
 @checked
@@ -219,12 +225,13 @@ def limit_scale(depth: float, size: float, layers: float = np.inf) -> float:
         return float(size)
 
     def excess(u: float) -> float:
-        pull = depth * (size * np.exp(-u) - 1)
+        pull = depth * (size * np.exp(-u) - 1)  # λ(A e^{−u} − 1)
         if np.isinf(layers):
             return float(pull - u)
         # in place of u = L log(1 + pull/L), so that no logarithm meets a negative number
         return float(pull - layers * np.expm1(u / layers))
 
+    # pull vanishes at u = log A and is λ(A − 1) at u = 0: the excess changes sign between them
     ends = sorted((0.0, float(np.log(size))))
     if ends[0] == ends[1]:
         return 1.0
@@ -260,14 +267,16 @@ def scale_density(widths: Sequence[float], u: np.ndarray) -> np.ndarray:
             "without hidden layers the scale is one and has no density; give widths such as (20, 20)"
         )
     end = 1.0
+    # |E[s^{it}]| below the negligible
     while float(_log_moment(sizes, 1j * end).real @ counts) > NEGLIGIBLE:
         end *= 1.3
     # the sum repeats with period 2π/step, beyond everything that is asked for and everything that has weight
     reach = 2 * float(np.abs(u).max()) + 40 * float(np.sqrt(counts @ (2 / sizes))) + 40
     t = np.arange(0, end, 2 * np.pi / reach)
     transform = np.exp(_log_moment(sizes, 1j * t[:, None]) @ counts)
-    transform[0] /= 2
+    transform[0] /= 2  # the trapezoid's end: half a weight at t = 0
     waves: Any = np.exp(-1j * np.outer(u, t))
+    # E[s^{−it}] is the conjugate: (1/2π)∫ over the line is (1/π) Re ∫ from 0
     return (waves @ transform).real * (t[1] - t[0]) / np.pi
 
 
@@ -307,6 +316,8 @@ def _log_moment(sizes: np.ndarray, k: Any) -> Any:
     # log(1 + ratio) that keeps its digits near zero
     real = np.log1p(2 * ratio.real + np.abs(ratio) ** 2) / 2
     logarithm = real + 1j * np.angle(1 + ratio) if np.iscomplexobj(ratio) else real
+    # with m = n/2 + k: (m − ½) log m − (n/2 − ½) log(n/2) − k + k log(2/n)
+    # is (m − ½) log(1 + 2k/n) − k, in which no large terms cancel
     stirling = (moved - 0.5) * logarithm - k + _stirling(moved) - _stirling(half)
     large = np.minimum(half, np.abs(moved)) > LARGE
     small = np.where(large, half, moved)
@@ -345,7 +356,7 @@ def _trapezoid(value: Callable[[np.ndarray], np.ndarray], end: float) -> float:
         step = end / nodes
         between = value(np.linspace(step / 2, end - step / 2, nodes)).sum() * step
         last_change = change
-        change = abs(between - total) / 2
+        change = abs(between - total) / 2  # half the step: the mean of trapezoid and midpoint sums
         total = (total + between) / 2
         # terms of size 1e5 in the exponent leave rounding above the agreement that is asked for
         if change <= AGREEMENT * abs(total) or change >= last_change:

@@ -115,14 +115,18 @@ def adaboost(
 
     def step(state: tuple, _: None) -> tuple:
         scores, weights, norm = state
+        # γ_h = Σ_i q_i y_i h(x_i), one for each classifier, with q the softmax of -y_i f(x_i)
         edges = classifiers.edges(jax.nn.softmax(-scores) * y)
         size = jnp.abs(edges)
         edge = size.max()
         chosen = jnp.argmax(size >= edge - _TIE)
+        # ½ log((1 + γ)/(1 - γ)) = artanh γ
         amount = shrinkage * jnp.sign(edges[chosen]) * jnp.arctanh(size[chosen])
         scores = scores + amount * y * classifiers.column(chosen)
+        # ‖w‖₁ changes in one coordinate
         norm = norm + jnp.abs(weights[chosen] + amount) - jnp.abs(weights[chosen])
         weights = weights.at[chosen].add(amount)
+        # log of the mean of exp(-y_i f(x_i))
         log_risk = jax.nn.logsumexp(-scores) - jnp.log(y.size)
         return (scores, weights, norm), (chosen, amount, edge, scores.min() / norm, norm, log_risk)
 

@@ -217,11 +217,12 @@ def _field(risk: Risk, log_risk: Risk | None, log_of: Risk, clock: Clock) -> Cal
 
     def by_risk(s, state):
         now, slope = jax.value_and_grad(log_of)(state[0])
+        # dt/ds = 1/R, hence d log(1 + t)/ds = 1/(R (1 + t)), here from the two logarithms
         return jax.tree.map(jnp.negative, slope), jnp.exp(-now - state[1])
 
     def by_fall(s, state):
         now, slope = jax.value_and_grad(log_of)(state[0])
-        speed = 1 / optax.tree.norm(slope, squared=True)
+        speed = 1 / optax.tree.norm(slope, squared=True)  # then d log R/ds = -speed ‖∇ log R‖² = -1
         # dt/ds = 1 / (R ‖∇ log R‖²).
         return jax.tree.map(lambda g: -speed * g, slope), speed * jnp.exp(-now - state[1])
 

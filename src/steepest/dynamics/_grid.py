@@ -48,7 +48,7 @@ def stability_bracket(
     """
     sizes = np.asarray(step_sizes, float)
     lost = np.asarray(diverged)
-    first = lost.argmax(1)
+    first = lost.argmax(1)  # the first that is true; 0 also where none is
     bracketed = lost.any(1) & (first > 0)
     return np.where(bracketed[:, None], np.stack([sizes[first - 1], sizes[first]], 1), np.nan)
 

@@ -89,6 +89,7 @@ def grow(
         now = fit(units)
         best = certificate(now.residual)
         record.append((now.value, best.value, len(now.units)))
+        # the certificate: no unit of small weight gains more than the penalty λ takes from it
         if best.value <= penalty * (1 + tolerance):
             break
         units = [*now.units, (best.direction, best.sign)]

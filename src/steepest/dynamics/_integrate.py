@@ -94,10 +94,14 @@ def integrate(
         y, error, slope = attempt(field, state.s, state.y, state.slope, length)
         ratio = _ratio(error, state.y, y, rtol, atol)
         accepted = ratio <= 1  # not so for NaN
+        # the estimated error is of order length^order: this factor would bring the ratio to
+        # _SAFETY^order
         factor = jnp.clip(_SAFETY * ratio ** (-1 / order), _SHRINK, _GROW)
         following = length * jnp.where(jnp.isnan(factor), _SHRINK, factor)
         # A step cut short to land says nothing against the length that was planned.
         following = jnp.where(accepted & lands, jnp.maximum(following, state.length), following)
+        # the first step has length zero: it gives the slope at the start, and from that a first
+        # length
         first = state.steps == 0
         following = jnp.where(first, _first_length(y, slope, rtol, atol), following)
         s = jnp.where(lands, target, state.s + length)
@@ -183,7 +187,7 @@ _A[6, :6] = [
     -3.290069515436081,
     2.324710524099774,
 ]
-_C = _A.sum(axis=1)
+_C = _A.sum(axis=1)  # the nodes: c_i = Σ_j a_ij
 _E = np.array(
     [
         0.0017800110522257773,
@@ -209,6 +213,7 @@ def _tsitouras(
     slopes = jnp.zeros((7, *y.shape), y.dtype).at[0].set(slope)
     slopes = jax.lax.fori_loop(1, 7, stage, slopes)
     error = length * (jnp.asarray(_E, y.dtype) @ slopes)
+    # row 6 of A holds the weights b of order five
     return y + length * (a[6] @ slopes), error, slopes[6]
 
 
@@ -246,6 +251,7 @@ def _rodas(
         return jnp.append(field(z[-1], z[:-1]), jnp.ones((), y.dtype))
 
     z = jnp.append(y, s.astype(y.dtype))
+    # I − γhJ, J of the extended state: (d + 1, d + 1)
     matrix = jnp.eye(z.size, dtype=y.dtype) - _GAMMA * length * jax.jacfwd(moving)(z)
     factors = jax.scipy.linalg.lu_factor(matrix)
 
@@ -260,5 +266,5 @@ def _rodas(
     ks, first = jax.lax.fori_loop(
         0, 6, stage, (jnp.zeros((6, *z.shape), z.dtype), jnp.zeros_like(z))
     )
-    new = z + alpha[5] @ ks + ks[5]
+    new = z + alpha[5] @ ks + ks[5]  # the embedded solution plus the error estimate: order four
     return new[:-1], ks[5, :-1], first[:-1]

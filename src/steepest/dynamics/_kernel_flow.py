@@ -88,6 +88,7 @@ def kernel_flow(
     g = _outputs("at", at, m)
     if solver not in _SOLVERS:
         raise UserError(f"the solver must be one of {', '.join(_SOLVERS)}, got {solver!r}")
+    # (n + m, n): only residuals on training points drive the flow
     whole = jnp.concatenate([kernel, across])
     return _integrate(
         loss_slope, solver, max_steps, whole, y, ts, jnp.concatenate([f, g]), rtol, atol
@@ -108,6 +109,7 @@ def _integrate(
 ) -> KernelFlow:
     n = targets.shape[0]
     landing = integrate(
+        # f' = −(1/n) Θ ∂ℓ/∂f on all n + m points; the loss sees the first n
         lambda t, f: -kernel @ loss_slope(f[:n], targets) / n,
         start,
         times,

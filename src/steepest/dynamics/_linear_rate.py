@@ -78,14 +78,19 @@ def linear_network_rate(
     imbalance = U.T @ U - V.T @ V
     if margin is None:
         least = np.linalg.svd(Y, compute_uv=False)[-1]
+        # Weyl: σ_min(UVᵀ) ≥ σ_min(Y) − ‖E‖_F, and the flow never increases ‖E‖_F
         margin = max(float(least - np.linalg.norm(Y - U @ V.T)), 0.0)
     _, levels, rows = np.linalg.svd(np.concatenate([U, V]), full_matrices=False)
+    # an orthonormal basis of the span of the rows of U and V
     rows = rows[levels > 1e-12 * max(levels[0], 1e-300)]
-    inside = np.linalg.eigvalsh(rows @ imbalance @ rows.T)
+    inside = np.linalg.eigvalsh(rows @ imbalance @ rows.T)  # D as a quadratic form on that span
     lowest = inside[0] if inside.size else 0.0
     highest = inside[-1] if inside.size else 0.0
     spectrum = np.linalg.eigvalsh(imbalance)
+    # UᵀU = D + VᵀV ⪰ D gives λ_n(D)_+. For u the lowest eigenvector of UUᵀ, x its eigenvalue:
+    # x² = uᵀWWᵀu + uᵀUDUᵀu ≥ σ_n(W)² + d_- x, which is the root
     left = max(_largest(spectrum, n), _root(lowest, margin if n <= m else 0.0))
+    # the same for V, where −D takes the place of D
     right = max(_largest(-spectrum[::-1], m), _root(-highest, margin if m <= n else 0.0))
     return LinearRate(imbalance, float(margin), float(left), float(right), float(left + right))
 
@@ -106,4 +111,4 @@ def _root(slope: float, margin: float) -> float:
     size = np.hypot(slope, 2 * margin)
     if slope >= 0:
         return (slope + size) / 2
-    return 2 * margin**2 / (size - slope)
+    return 2 * margin**2 / (size - slope)  # the two roots have product −margin²

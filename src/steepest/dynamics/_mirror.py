@@ -54,8 +54,9 @@ def mirror_descent(potential: Potential, lr: float | Array) -> optax.GradientTra
         updates: optax.Updates, state: optax.OptState, params: Params | None = None
     ) -> tuple[optax.Updates, MirrorState]:
         assert isinstance(state, MirrorState)
-        dual = state.dual - lr * ravel_pytree(updates)[0]
+        dual = state.dual - lr * ravel_pytree(updates)[0]  # ∇ψ(w⁺) = ∇ψ(w) − η∇R(w)
         w, shaped = ravel_pytree(params)
+        # optax adds w⁺ − w; the dual is kept, as ∇ψ(w⁺) rounds
         return shaped(potential.unmirror(dual) - w), MirrorState(dual)
 
     return optax.GradientTransformation(init, update)

@@ -54,6 +54,7 @@ def path_sgd(lr: float | Array) -> optax.GradientTransformation:
     ) -> tuple[optax.Updates, optax.OptState]:
         factors = _path_factors(_weights(params))
         return tuple(
+            # κ = 0: every path through the edge is dead, so that its gradient is zero too
             {"w": -lr * g * jnp.where(kappa > 0, 1 / jnp.where(kappa > 0, kappa, 1.0), 0.0)}
             for g, kappa in zip(_weights(updates), factors, strict=True)
         ), state
@@ -68,10 +69,13 @@ def _path_factors(
     squares = [w**2 for w in weights]
     into = [jnp.ones(squares[0].shape[1])]
     out = [jnp.ones(squares[-1].shape[0])]
+    # Σ over paths into each neuron of the products of squared weights, layer by layer
     for square in squares[:-1]:
         into.append(square @ into[-1])
+    # the same from the outputs down; [:0:-1] leaves out the first layer, below which no edge is
     for square in squares[:0:-1]:
         out.append(out[-1] @ square)
+    # κ_e = out(upper end) into(lower end)
     return [jnp.outer(above, below) for above, below in zip(reversed(out), into, strict=True)]
 
 

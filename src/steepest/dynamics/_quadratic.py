@@ -63,10 +63,12 @@ def quadratic_rates(eigenvalues: ArrayLike) -> QuadraticRates:
     values = _positive(eigenvalues, "quadratic_rates")
     low = float(values.min())
     high = float(values.max())
-    root = np.sqrt(high / low)
+    root = np.sqrt(high / low)  # √κ
     ratio = float((root - 1) / (root + 1))
     return QuadraticRates(
+        # |1 − ηλ| is equal at both ends of the spectrum for η = 2/(λ_max + λ_min)
         Method(2 / (high + low), 0.0, (high - low) / (high + low)),
+        # at β = ratio² both ends have a double root of modulus √β = ratio
         Method(float(4 / (np.sqrt(high) + np.sqrt(low)) ** 2), ratio**2, ratio),
         Method(1 / high, ratio, float(1 - 1 / root)),
         high / low,
@@ -96,8 +98,9 @@ def momentum_factor(
     """
     values = _positive(eigenvalues, "momentum_factor")
     kept = 1 - step * values
-    middle = (1 + momentum) * kept if nesterov else momentum + kept
-    last = momentum * kept if nesterov else momentum + 0 * kept
+    middle = (1 + momentum) * kept if nesterov else momentum + kept  # b, the sum of the two roots
+    last = momentum * kept if nesterov else momentum + 0 * kept  # c, their product
+    # complex where b² < 4c: a conjugate pair of modulus √c
     root = np.sqrt((middle**2 - 4 * last).astype(complex))
     sizes = np.maximum(np.abs(middle + root), np.abs(middle - root)) / 2
     return float(sizes.max())
@@ -139,7 +142,7 @@ def mean_square(
     added = steps[:, None] ** 2 * variance
     curve = [squares.sum()]
     for factor, more in zip(kept, added, strict=True):
-        squares = factor * squares + more
+        squares = factor * squares + more  # fresh noise has mean zero: the cross term vanishes
         curve.append(squares.sum())
     return np.array(curve)
 

@@ -68,7 +68,9 @@ def steepest_descent(
         direction, slope = steepest_direction(gradient, p)
         if size == "unit":
             return shaped(lr * direction), state
+        # size="unit": the step has p-norm η
         if size == "log-risk":
+            # to first order R changes by η/‖∇R‖_q · ⟨∇R, v⟩ = −η
             return shaped(lr / slope * direction), state
         scale = number("risk", risk(params)) if size == "loss" and risk is not None else 1.0
         return shaped(lr * slope / scale * direction), state
@@ -94,12 +96,14 @@ def steepest_direction(gradient: Float[Array, " d"], p: float) -> tuple[Float[Ar
     unit = jnp.where(largest > 0, largest, 1.0)
     if p == 1:
         chosen = jnp.arange(size.size) == jnp.argmax(size)
+        # |g|_∞ is attained by one coordinate, the first of equals
         return -jnp.sign(gradient) * chosen, largest
     if p == float("inf"):
-        return -jnp.sign(gradient), size.sum()
+        return -jnp.sign(gradient), size.sum()  # ⟨g, −sign g⟩ = −‖g‖₁, the dual norm of p = ∞
     q = p / (p - 1)
     # ‖g‖_q in units of the largest entry, so that no power overflows.
     inside = jnp.where(largest > 0, ((size / unit) ** q).sum(), 1.0) ** (1 / q)
+    # equality in Hölder: |v_i|^p ∝ |g_i|^q, that is |v_i| = (|g_i|/‖g‖_q)^{q−1}, as p(q − 1) = q
     return -jnp.sign(gradient) * (size / unit / inside) ** (q - 1), largest * inside
 
 

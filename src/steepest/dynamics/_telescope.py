@@ -73,4 +73,5 @@ def telescope(risk: Risk, points: Params, reference: Params) -> Telescope:
         return away @ away, slope @ away, slope @ slope
 
     distance, inner, squares = jax.lax.map(terms, points)
+    # sums over s < t: the last gradient does not enter
     return Telescope(distance[1:] - distance[0], jnp.cumsum(inner[:-1]), jnp.cumsum(squares[:-1]))

@@ -45,8 +45,9 @@ def bit_reader(table: Bool[Any, "m n"], width: float = 1.0) -> list[Layer]:
             f"bit_reader: expected a table of zeros and ones with two rows and columns or more, got shape {bits.shape}"
         )
     m, n = bits.shape
-    numbers = bits @ 2.0 ** -np.arange(1, n + 1)
+    numbers = bits @ 2.0 ** -np.arange(1, n + 1)  # α_i = Σ_j bit_ij 2^(−j−1)
     slopes = np.diff(numbers)
+    # changes of slope: α_i = α_0 + Σ_k bends_k σ(i − k)
     bends = np.append(slopes[:1], np.diff(slopes))
     kinks = np.arange(m - 1.0)
     # (i, j) to the ramps σ(i − k) and j
@@ -55,16 +56,18 @@ def bit_reader(table: Bool[Any, "m n"], width: float = 1.0) -> list[Layer]:
     # to r = α_i and j
     weights.append(np.vstack([np.append(bends, 0.0), np.append(0 * bends, 1.0)]))
     biases.append(np.array([numbers[0], 0.0]))
+    # δ before bit t: the r left over are multiples of 2^(t − 1 − n)
     steps = width * 2.0 ** (np.arange(n) - n)
     # to u = σ(r − ½ + δ), u' = σ(r − ½), r, σ(j − t), σ(t − j), and the last bit and the sum, of which there are none
     weights.append(np.array([[1, 0], [1, 0], [1, 0], [0, 1], [0, -1], [0, 0], [0, 0]], float))
     biases.append(np.array([steps[0] - 0.5, -0.5, 0, 0, 0, 0, 0]))
     for t in range(1, n + 1):
-        bit = np.array([1.0, -1.0, 0, 0, 0, 0, 0]) / steps[t - 1]
-        left = 2 * np.eye(7)[2] - bit
+        bit = np.array([1.0, -1.0, 0, 0, 0, 0, 0]) / steps[t - 1]  # (u − u')/δ
+        left = 2 * np.eye(7)[2] - bit  # 2r − bit
         number = np.array([0, 0, 0, 1.0, -1.0, 0, 0])
+        # bit − |j − t|: above zero at j = t alone, where it is the bit
         chosen = bit - np.abs(number)
-        total = np.array([0, 0, 0, 0, 0, 1.0, 1.0])
+        total = np.array([0, 0, 0, 0, 0, 1.0, 1.0])  # last bit and the sum until then
         if t < n:
             weights.append(np.stack([left, left, left, number, -number, chosen, total]))
             biases.append(np.array([steps[t] - 0.5, -0.5, 0, -1.0, 1.0, 0, 0]))

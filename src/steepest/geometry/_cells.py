@@ -95,6 +95,7 @@ def bounded_cells(
     d = w.shape[1]
     if np.linalg.matrix_rank(w) < d:
         return np.zeros(len(signs), bool)  # every cell contains a whole line
+    # s_j w_j
     inward = np.where(signs, 1.0, -1.0)[..., None] * w  # (cells, n, d)
     rows = csr_array(block_diag(list(-inward)))
     solution = linprog(
@@ -105,6 +106,7 @@ def bounded_cells(
         method="highs-ds",
     )
     directions = solution.x.reshape(-1, d)
+    # Σ_j s_j w_j·v of the best v: zero if v = 0 alone does
     return (inward.sum(1) * directions).sum(1) < _ZERO
 
 
@@ -158,7 +160,7 @@ def parallel_cell_count(parallel: tuple[int, ...], dimension: int) -> int:
     sums = [1] + [0] * dimension
     for number in parallel:
         for order in range(dimension, 0, -1):
-            sums[order] += number * sums[order - 1]
+            sums[order] += number * sums[order - 1]  # e_j(r, r') = e_j(r) + r' e_{j−1}(r)
     _check_sizes(sum(parallel), dimension)
     return sum(sums)
 
@@ -183,6 +185,7 @@ def general_position(normals: Float[Any, "n d"], offsets: Float[Any, " n"]) -> f
     bordered = np.column_stack([w, b])
     bordered /= np.linalg.norm(bordered, axis=1, keepdims=True)
     least = _least_value(w, min(n, d))
+    # parallel or meeting hyperplanes make one of the two zero
     return min(least, _least_value(bordered, d + 1)) if n > d else least
 
 
@@ -245,8 +248,9 @@ def _intervals(w: NDArray, b: NDArray) -> NDArray:
 def _beside(normal: NDArray) -> NDArray:
     """Return orthonormal rows ``(d − 1, d)`` orthogonal to a vector of length one, by Householder's reflection."""
     turned = normal.copy()
-    turned[0] += np.copysign(1.0, normal[0])
+    turned[0] += np.copysign(1.0, normal[0])  # the sign that does not cancel
     turned /= np.linalg.norm(turned)
+    # the reflection takes the normal to ∓e_1, so that its other rows are orthogonal to the normal
     return np.eye(len(normal))[1:] - 2 * np.outer(turned[1:], turned)
 
 
@@ -254,7 +258,7 @@ def _cut(points: NDArray, w: NDArray, b: NDArray, normal: NDArray, offset: float
     """Return a point in each cell after one hyperplane more: two in the cells that it meets."""
     # on the hyperplane, x = foot + y @ along, with orthonormal rows along
     foot = -offset * normal
-    along = _beside(normal)
+    along = _beside(normal)  # orthonormal rows, (d − 1, d)
     lower = w @ along.T
     shifts = w @ foot + b
     lengths = np.linalg.norm(lower, axis=1)
@@ -262,6 +266,7 @@ def _cut(points: NDArray, w: NDArray, b: NDArray, normal: NDArray, offset: float
     if (np.abs(shifts[parallel]) < _ZERO).any():
         return points  # it is there already
     kept = ~parallel
+    # unit normals again, one dimension lower
     on_it = _witnesses(lower[kept] / lengths[kept, None], shifts[kept] / lengths[kept])
     meets = foot + on_it @ along  # one in each cell that it cuts
     heights = meets @ w.T + b

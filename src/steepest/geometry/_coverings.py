@@ -58,6 +58,7 @@ def farthest_points(x: ArrayLike, k: int, first: int = 0) -> Covering:
     radii = [squares.max()]
     while len(centres) < k:
         centres.append(int(squares.argmax()))
+        # squared distance to the nearest centre
         np.minimum(squares, ((points - points[centres[-1]]) ** 2).sum(1), out=squares)
         radii.append(squares.max())
     return Covering(np.array(centres), np.sqrt(radii))
@@ -94,5 +95,5 @@ def ellipsoid_entropy(axes: ArrayLike, bits: ArrayLike) -> Float[ndarray, " bits
     if (numbers < 0).any():
         raise UserError("ellipsoid_entropy: the number of bits must not be negative")
     dimension = np.arange(1, len(lengths) + 1)
-    mean = np.cumsum(np.log(lengths)) / dimension
+    mean = np.cumsum(np.log(lengths)) / dimension  # log of (a_1 ⋯ a_d)^(1/d), one for each d
     return np.exp((mean - np.log(2) * numbers[..., None] / dimension).max(-1))

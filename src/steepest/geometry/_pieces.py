@@ -42,10 +42,12 @@ def best_pieces(y: Float[Any, " m"], pieces: int) -> Float[np.ndarray, " pieces"
     if pieces < 1:
         raise UserError(f"best_pieces: expected at least one piece, got {pieces}")
     m = len(values)
+    # a constant changes no residual, and its squares would cancel
     costs = _run_costs(values - values.mean())
     least = costs[0].copy()  # of the first j + 1 points by one piece
     errors = [least[-1]]
     for _ in range(1, min(pieces, m)):
+        # the last run starts after any end of the others
         least = np.minimum(least, (np.append(0.0, least[:-1])[:, None] + costs).min(0))
         errors.append(least[-1])
     return np.maximum(np.array(errors + [0.0] * (pieces - len(errors))), 0.0) / m
@@ -76,6 +78,7 @@ def zigzag(depth: int, width: int = 2) -> list[Layer]:
         raise UserError(
             f"a zigzag needs at least one layer and two neurons in it, got {depth} layers of {width}"
         )
+    # slope changes by ±2w at each kink, w at the first
     slopes = 2.0 * width * (-1.0) ** np.arange(width)
     slopes[0] = width
     shifts = -np.arange(width) / width
@@ -90,12 +93,14 @@ def _run_costs(y: np.ndarray) -> np.ndarray:
     m = len(y)
     x = np.arange(m) - (m - 1) / 2
     sums = [np.append(0.0, np.cumsum(values)) for values in (x, x * x, y, x * y, y * y)]
+    # sums over i to j as differences of running sums
     over = lambda total: total[None, 1:] - total[:-1, None]
     along, along2, up, both, up2 = map(over, sums)
     number = np.arange(m)[None, :] - np.arange(m)[:, None] + 1.0
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):  # a run of two points is fitted exactly
         spread = along2 - along**2 / number
         common = both - along * up / number
         left = up2 - up**2 / number
+        # S_yy − S_xy²/S_xx; two points leave none
         residual = np.where(number >= 3, left - common**2 / spread, 0.0)
     return np.where(number >= 1, np.maximum(residual, 0.0), np.inf)

@@ -95,6 +95,7 @@ def _together(
     )
     maps = np.stack(
         [
+            # W (origin + u frame_0 + v frame_1) + b as coefficients of (u, v, 1)
             np.column_stack(
                 [layers[0].matrix @ frame.T, layers[0].matrix @ origin + layers[0].bias]
             )
@@ -108,6 +109,7 @@ def _together(
             matrices = np.stack([layers[place + 1].matrix for layers in networks])
             biases = np.stack([layers[place + 1].bias for layers in networks])
             slopes = np.where(above, layer.right, layer.left)
+            # chain rule: W diag(slopes) times the map below
             maps = matrices[owner] @ (slopes[:, :, None] * maps[parent])
             maps[:, :, 2] += biases[owner]
     return owner, cut.patterns

@@ -59,6 +59,7 @@ class PlanarRegions:
     @property
     def boundary_length(self) -> float:
         """Return the total length of the borders between regions."""
+        # a border belongs to two regions, the domain's edge to one
         around = _perimeters(self.vertices).sum() - _perimeters(self.domain[None])[0]
         return float(around / 2)
 
@@ -128,6 +129,7 @@ def planar_regions(
     check_layers(layers)
     domain, frame, origin = _flatten(corners, layers[0].matrix.shape[1])
     cut = _Polygons(domain[None], np.array([len(domain)]), np.zeros((1, 0), bool))
+    # W (origin + u frame_0 + v frame_1) + b as coefficients of (u, v, 1)
     affine = np.column_stack(
         [layers[0].matrix @ frame.T, layers[0].matrix @ origin + layers[0].bias]
     )
@@ -135,6 +137,7 @@ def planar_regions(
     for place, layer in enumerate(layers):
         above, cut, parent = _cut_by_layer(cut, maps, layer, most)
         slopes = np.where(above, layer.right, layer.left)
+        # diag(slopes) times the map of the region it came from
         maps = slopes[:, :, None] * maps[parent]
         if place + 1 < len(layers):
             following = layers[place + 1]
@@ -165,8 +168,8 @@ def _cut_by_layer(
         if not layer.kinked[unit]:
             continue
         z, zero = _heights(vertices, maps[parent, unit])
-        is_cut = (z.min(1) < -zero) & (z.max(1) > zero)
-        above[:, unit] = z.max(1) > -z.min(1)
+        is_cut = (z.min(1) < -zero) & (z.max(1) > zero)  # beyond rounding on both sides
+        above[:, unit] = z.max(1) > -z.min(1)  # the side where it reaches further
         if not is_cut.any():
             continue
         whole = ~is_cut
@@ -194,7 +197,7 @@ def _heights(vertices: NDArray, coefficients: NDArray) -> tuple[NDArray, NDArray
     """Return a unit's pre-activation at all vertices, ``(P, k)``, and what rounding leaves of a zero, ``(P,)``."""
     terms = vertices * coefficients[:, None, :2]
     offset = coefficients[:, 2, None]
-    size = np.abs(terms).sum(-1).max(1) + np.abs(offset[:, 0])
+    size = np.abs(terms).sum(-1).max(1) + np.abs(offset[:, 0])  # size of the terms that may cancel
     return terms.sum(-1) + offset, ROUNDING * size
 
 
@@ -209,8 +212,9 @@ def _halves(
     rows = np.arange(len(sides))
     used = np.arange(vertices.shape[1]) < sides[:, None]
     above = above & used
+    # whether the vertex before, around the polygon, is above
     before = np.take_along_axis(above, (np.arange(vertices.shape[1]) - 1) % sides[:, None], axis=1)
-    first = (above & ~before).argmax(1)
+    first = (above & ~before).argmax(1)  # start of the run above
     run = above.sum(1)
     after = (first + run) % sides
     enter = _crossing(vertices, z, rows, (first - 1) % sides, first)
@@ -222,6 +226,7 @@ def _halves(
 
 def _crossing(vertices: NDArray, z: NDArray, rows: NDArray, i: NDArray, j: NDArray) -> NDArray:
     """Return the points ``(P, 2)`` where z is zero between the vertices i and j of each polygon."""
+    # linear interpolation: z_i + share (z_j − z_i) = 0
     share = np.clip(z[rows, i] / (z[rows, i] - z[rows, j]), 0.0, 1.0)[:, None]
     return vertices[rows, i] + share * (vertices[rows, j] - vertices[rows, i])
 
@@ -280,6 +285,7 @@ def _flatten(corners: ArrayLike, d: int) -> tuple[NDArray, NDArray, NDArray]:
         origin = np.zeros(2)
     else:
         origin = polygon.mean(0)
+        # the plane is spanned by the two longest axes
         _, sizes, directions = np.linalg.svd(polygon - origin, full_matrices=False)
         if len(sizes) > 2 and sizes[2] > 1e-9 * sizes[0]:
             raise UserError("corners must lie in one plane, and these do not")
@@ -297,6 +303,7 @@ def _flatten(corners: ArrayLike, d: int) -> tuple[NDArray, NDArray, NDArray]:
 def _turns(flat: NDArray) -> NDArray:
     edges = np.roll(flat, -1, axis=0) - flat
     following = np.roll(edges, -1, axis=0)
+    # cross product of neighbouring edges: its sign is the turn
     return edges[:, 0] * following[:, 1] - edges[:, 1] * following[:, 0]
 
 
@@ -309,6 +316,7 @@ def _winds(flat: NDArray) -> bool:
 
 def _areas(vertices: NDArray) -> NDArray:
     following = np.roll(vertices, -1, axis=1)
+    # shoelace formula; repeated corners add nothing
     signed = vertices[..., 0] * following[..., 1] - vertices[..., 1] * following[..., 0]
     return np.abs(signed.sum(1)) / 2
 

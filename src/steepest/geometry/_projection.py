@@ -50,7 +50,7 @@ def projection_distortion(points: int, dimension: int) -> Distortion:
     from scipy.special import chdtri, gammaincinv
 
     pairs = points * (points - 1) / 2
-    beyond = np.exp(-np.euler_gamma) / pairs
-    low = 2 * gammaincinv(dimension / 2, beyond)
-    high = chdtri(dimension, beyond)
+    beyond = np.exp(-np.euler_gamma) / pairs  # e^(−γ)/N
+    low = 2 * gammaincinv(dimension / 2, beyond)  # lower quantile of χ²_m
+    high = chdtri(dimension, beyond)  # upper quantile of χ²_m
     return Distortion(float(np.sqrt(low / dimension)), float(np.sqrt(high / dimension)))

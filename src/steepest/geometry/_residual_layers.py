@@ -43,6 +43,7 @@ def residual_layers(
         raise UserError(
             f"biases must have shape {(blocks, hidden)} and the readout {(d,)}, got {bias.shape} and {readout.shape}"
         )
+    # slopes below zero: 0 of ReLU, 1 of what is carried
     slopes = np.append(np.zeros(hidden), np.ones(d))
     add_up = np.eye(d)  # reads the signal off what the layer before wrote
     layers = []
@@ -51,7 +52,7 @@ def residual_layers(
         layers.append(
             Layer(matrix, np.append(bias[block], np.zeros(d)), slopes, np.ones(hidden + d))
         )
-        add_up = np.hstack([outer[block], np.eye(d)])
+        add_up = np.hstack([outer[block], np.eye(d)])  # V σ + x, read by the next layer
     layers.append(Layer(readout[None] @ add_up, np.array([float(offset)]), np.ones(1), np.ones(1)))
     check_layers(layers)
     return layers

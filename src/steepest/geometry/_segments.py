@@ -111,7 +111,7 @@ def homogeneous(layers: Sequence[Layer]) -> list[Layer]:
         out, inp = layer.matrix.shape
         matrix = np.zeros((out + 1, inp + 1))
         matrix[:-1, :-1] = layer.matrix
-        matrix[:-1, -1] = layer.bias
+        matrix[:-1, -1] = layer.bias  # W x + b τ, homogeneous of degree one in (x, τ)
         matrix[-1, -1] = 1.0
         lifted.append(
             Layer(
@@ -128,9 +128,10 @@ def _with_zeros(
     below = z[:-1]
     above = z[1:]
     piece, unit = np.nonzero((np.sign(below) * np.sign(above) < 0) & kinked)
+    # z_below + share (z_above − z_below) = 0
     share = below[piece, unit] / (below[piece, unit] - above[piece, unit])
     added = below[piece] + share[:, None] * (above[piece] - below[piece])
-    added[np.arange(len(unit)), unit] = 0.0
+    added[np.arange(len(unit)), unit] = 0.0  # exactly, so that no sign is left to rounding
     joined = np.concatenate([places, places[piece] + share * (places[piece + 1] - places[piece])])
     order = np.argsort(joined, kind="stable")
     return joined[order], np.concatenate([z, added])[order], len(unit)

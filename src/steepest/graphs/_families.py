@@ -95,7 +95,7 @@ def random_regular(nodes: int, degree: int, rng: np.random.Generator) -> Bool[nd
         )
     ends = np.repeat(np.arange(nodes), degree)
     while True:
-        pairs = rng.permutation(ends).reshape(-1, 2)
+        pairs = rng.permutation(ends).reshape(-1, 2)  # a uniformly random pairing of all ends
         graph = np.zeros((nodes, nodes), bool)
         graph[pairs[:, 0], pairs[:, 1]] = True
         graph |= graph.T
@@ -124,7 +124,7 @@ def nearest_neighbours(x: Float[ndarray, "n d"], neighbours: int) -> Bool[ndarra
             f"{neighbours} neighbours"
         )
     squares = (x**2).sum(1)
-    distances = squares[:, None] + squares - 2 * x @ x.T
+    distances = squares[:, None] + squares - 2 * x @ x.T  # ‖x − y‖² = ‖x‖² + ‖y‖² − 2⟨x, y⟩
     np.fill_diagonal(distances, np.inf)
     near = np.argsort(distances, axis=1, kind="stable")[:, :neighbours]
     graph = np.zeros(distances.shape, bool)

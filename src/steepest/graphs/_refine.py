@@ -112,6 +112,7 @@ def _taken(colours: NDArray, by: By) -> Hashable:
     counts = Counter(sorted(colours.tolist()))
     if by == "set":
         return tuple(counts)
+    # counts over their common divisor: equal if and only if in proportion
     common = gcd(*counts.values()) if by == "proportion" else 1
     return tuple((colour, number // common) for colour, number in counts.items())
 

@@ -83,8 +83,10 @@ def _plain(nodes: int) -> np.ndarray:
     grown[..., -1, :-1] = neighbours
     grown[..., :-1, -1] = neighbours
     degrees = grown.sum(-1)
+    # the new node has the largest degree, without loss
     grown = grown[degrees[..., -1] == degrees.max(-1)]
     codes = _largest_codes(grown, np.zeros((len(grown), nodes), int))
+    # isomorphic if and only if of one largest code
     return grown[np.unique(codes, return_index=True)[1]]
 
 
@@ -94,9 +96,9 @@ def _largest_codes(adjacency: np.ndarray, colours: np.ndarray) -> np.ndarray:
     nodes = colours.shape[1]
     rows, columns = np.triu_indices(nodes, 1)
     place = np.zeros((nodes, nodes), int)
-    place[rows, columns] = np.arange(len(rows))
+    place[rows, columns] = np.arange(len(rows))  # the binary digit of each edge
     place += place.T
-    base = 4**nodes
+    base = 4**nodes  # base 4 holds up to three colours for each node, below the digits of the edges
     digits = adjacency[:, rows, columns].astype(float)
     best = np.full(len(colours), -1.0)
     every = np.array(list(itertools.permutations(range(nodes))))

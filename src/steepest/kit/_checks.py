@@ -68,6 +68,7 @@ def follows(
         margin = (typical + low, typical + high)
     else:
         points = _points(seen / theory, axes, each)
+        # judged as ratios, and scaled back to the units of the law
         typical = _typical(theory, axes, points)
         points = _scaled(points, typical)
         # factors of a negative law go the other way
@@ -167,7 +168,7 @@ def excluded(
     tries = np.asarray(seen, float).ravel()
     nearest = float(tries.min()) if np.isfinite(tries).all() and tries.size else math.nan
     interval = Interval(nearest, nearest, f"nearest of {tries.size} tries", Basis.SEARCH)
-    margin = Interval(float(np.nextafter(limit, math.inf)), math.inf)
+    margin = Interval(float(np.nextafter(limit, math.inf)), math.inf)  # strictly above the limit
     verdict = decide(interval, margin)
     if verdict is Verdict.HOLDS and tries.size < FEWEST_TRIES:
         verdict = Verdict.INCONCLUSIVE
@@ -222,10 +223,12 @@ def power(
     )
     if len(x) < 3:
         return replace(check, note=_joined(note, few.how))
+    # slopes of seen over predicted: the law's own bend drops out
     fit = fit_power(x, _by_repetition(seen, (over,)) / expected)
     ends = (fit.interval.low + predicted, fit.interval.high + predicted)
     interval = Interval(*ends, fit.interval.how, fit.interval.basis)
     verdict = decide(interval, margin)
+    # an exponent off by `within` turns the line about its middle, by this much at either end
     allowed = within * np.log(x.max() / x.min()) / 2
     if verdict is Verdict.HOLDS and fit.refuted and np.abs(fit.residuals).max() > allowed:
         verdict = Verdict.INCONCLUSIVE
@@ -242,7 +245,7 @@ def _power_of(law: Any, over: str, x: NDArray) -> tuple[float, NDArray]:
         exponent = float(law)
         return exponent, x**exponent
     values = np.asarray(_mean_along(law, (over,)).values, float)
-    return float(np.polyfit(np.log(x), np.log(values), 1)[0]), values
+    return float(np.polyfit(np.log(x), np.log(values), 1)[0]), values  # slope of log law on log x
 
 
 def share(
@@ -271,7 +274,7 @@ def share(
     axes = _axes(over, theory)
     where, flat = _flattened(seen.astype(float), axes)
     clusters = flat.reshape(flat.shape[0], -1, flat.shape[-1])  # (independent, within, points)
-    level = 1 - (1 - LEVEL) / max(1, flat.shape[-1])
+    level = 1 - (1 - LEVEL) / max(1, flat.shape[-1])  # Bonferroni over the points
     mean, low, high = clustered_share(clusters.sum(1), clusters.shape[1], level)
     how = f"95% of shares among {clusters.shape[0]} × {clusters.shape[1]}, at all points at once"
     points = _Points(where, mean, low, high, how, Basis.SHARE)
@@ -311,7 +314,7 @@ def ranks(
     points = _points(gaps, (over,), each=False)
     rises = np.diff(means[order]) > 0
     # a law that is flat between two neighbours predicts no gap there
-    positive = (
+    positive = (  # strictly positive: the least number above zero
         np.where(rises, np.nextafter(0.0, 1.0), 0.0),
         np.where(rises, math.inf, 0.0),
     )
@@ -384,10 +387,11 @@ def _unsure_of_counts(flat: NDArray) -> NDArray:
     much as any does that was seen at any point, and by one at least.
     """
     count, points = flat.shape
-    level = 1 - (1 - LEVEL) / points
+    level = 1 - (1 - LEVEL) / points  # Bonferroni over the points
     usual = np.median(flat, axis=0)
     others = (flat != usual).sum(0)
     by = max(1.0, float(np.abs(flat - usual).max()))
+    # Wilson's upper end beyond the share that was seen
     unseen = [wilson(int(some), count, level)[1] - some / count for some in others]
     return by * np.array(unseen)
 
@@ -511,6 +515,7 @@ def _worst(at: Sequence[At], margin: tuple[NDArray, NDArray]) -> int:
     unit = np.where(np.isfinite(widths) & (widths > 0), widths, 1.0)
 
     def sticks_out(i: int) -> tuple[int, float]:
+        # by how much the interval leaves the margin, in widths of the margin
         over = max(margin[0][i] - at[i].low, at[i].high - margin[1][i]) / unit[i]
         return grade[at[i].verdict], math.inf if math.isnan(over) else float(over)
 

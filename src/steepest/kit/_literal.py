@@ -146,7 +146,7 @@ def stated_law(one: Numbers, law: xarray.DataArray, anchor: str) -> xarray.DataA
     if anchor == "fit":
         sign = 1.0 if bool((ratio > 0).all()) else -1.0
         logs: Any = np.log(sign * ratio)
-        constant = sign * np.exp(logs.mean(axes))
+        constant = sign * np.exp(logs.mean(axes))  # least squares of log law on the stated power
     else:
         constant = ratio.isel(dict.fromkeys(axes, 0 if anchor == "first" else -1), drop=True)
     return (constant * shape).transpose(*law.dims)

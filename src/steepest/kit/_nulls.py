@@ -127,8 +127,9 @@ def _halved(values: NDArray, axis: int) -> NDArray:
     """
     if np.all(values > 0) or np.all(values < 0):
         logs = np.log(np.abs(values))
+        # √(value · geometric mean)
         return np.sign(values) * np.exp((logs + logs.mean(axis, keepdims=True)) / 2)
-    return (values + values.mean(axis, keepdims=True)) / 2
+    return (values + values.mean(axis, keepdims=True)) / 2  # about the arithmetic mean
 
 
 def _varies(values: NDArray, axis: int) -> bool:
@@ -144,4 +145,4 @@ def _tilt(coordinates: Sequence[Any]) -> NDArray | None:
     if x.dtype.kind not in "iuf" or not (x > 0).all():
         return None
     x = x.astype(float)
-    return np.sqrt(x / np.exp(np.log(x).mean()))
+    return np.sqrt(x / np.exp(np.log(x).mean()))  # over the geometric mean: a law keeps its size

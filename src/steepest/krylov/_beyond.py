@@ -46,12 +46,13 @@ class Beyond:
     ):
         size = len(start)
         length = np.linalg.norm(start)
-        noise = rng.standard_normal(size) / np.sqrt(size)
+        noise = rng.standard_normal(size) / np.sqrt(size)  # entries of variance 1/p
         self.start = (start / length if length else 0) + noise.astype(start.dtype)
         self.exhausted = False
         self._count = count
         self._sides = SIDES[which]
         self._outward = lambda values: -order(values.astype(float))
+        # x √(2p/π) = missed, in units of the length of b
         least = missed * np.sqrt(np.pi / (2 * size)) / np.linalg.norm(self.start)
         self._enough = -np.log(least)  # |P| is to exceed 1 / |v·b|
         self._settled = 0
@@ -83,6 +84,7 @@ class Beyond:
 
         def hides(distance: float) -> bool:
             places = np.array([side * (end + distance) for side in self._sides])
+            # |v·b| ≤ 1/|P| is not unlikely there
             return bool((space.log_growth(values, places) < self._enough).any())
 
         far = floor = max(floor, float(np.finfo(float).eps * space.link))

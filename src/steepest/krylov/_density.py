@@ -33,6 +33,7 @@ class Density(NamedTuple):
 
     def moment(self, power: int) -> ProbeEstimate:
         """Estimate the mean of ``λ^power`` over the eigenvalues; each probe is exact up to ``2 steps − 1``."""
+        # Gauss quadrature: exact for polynomials up to degree 2 steps − 1
         moments = (self.weights * self.nodes**power).sum(1)
         return ProbeEstimate(
             float(moments.mean()), standard_error(moments), len(moments), self.products
@@ -88,11 +89,13 @@ def spectral_density(
     check_probing(size, probes)
     steps = min(steps, size)
     starts = rng.standard_normal((probes, size))
+    # a uniformly random direction: E (v·b)² = 1/p for each eigenvector
     starts /= np.linalg.norm(starts, axis=1, keepdims=True)
     together = max(1, MEMORY // (8 * steps * size))  # probes whose Krylov spaces are held at a time
     blocks = [starts[i : i + together] for i in range(0, probes, together)]
     small = np.concatenate([_projections(operator, block, steps) for block in blocks])
     nodes, vectors = np.linalg.eigh(small)
+    # squared first components: b is the first basis vector
     return Density(nodes, vectors[:, 0, :] ** 2, size, probes * steps)
 
 

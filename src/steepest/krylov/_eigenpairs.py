@@ -81,7 +81,7 @@ def top_eigenpairs(
     rows, images, floor, bound, spent = _ritz(
         operator, first, count, order, tolerance, max(limit, count), beyond, rng
     )
-    values = np.einsum("kp,kp->k", rows, images)
+    values = np.einsum("kp,kp->k", rows, images)  # Rayleigh quotients
     residuals = np.linalg.norm(images - values[:, None] * rows, axis=1)
     converged = residuals <= max(tolerance * np.abs(values).max(), floor)
     best = np.argsort(order(values))
@@ -135,6 +135,7 @@ def _ritz(
         if k == room:
             restart = max(count + min(settled.sum(), (room - count) // 2), room // 3)
             space.cut(values, turn, restart)
+    # Ritz vectors, and their images A v by linearity
     rows = turn[:, :count].T @ space.basis[: len(turn)]
     images = turn[:, :count].T @ space.images[: len(turn)]
     sizes = np.linalg.norm(rows, axis=1, keepdims=True)

@@ -59,11 +59,12 @@ class KrylovSpace:
         image = np.asarray(image, self.basis.dtype)
         if len(self.images):
             self.images[k] = image
+        # against all rows: after a restart T is more than tridiagonal
         row = self.basis[: k + 1] @ image
         self.small[k, : k + 1] = row
         self.small[: k + 1, k] = row
         self.count = k + 1
-        self.remainder = image - row @ self.basis[: k + 1]
+        self.remainder = image - row @ self.basis[: k + 1]  # r, orthogonal to the basis
         self.link = np.linalg.norm(self.remainder)
         self.log_links += float(np.log(max(self.link, np.finfo(float).tiny)))
         self._size = max(self._size, float(abs(row[k]) + self.link))
@@ -80,6 +81,7 @@ class KrylovSpace:
         """Keep k Ritz vectors, columns of ``turn``, and their values: a thick restart (Wu and Simon 2000)."""
         self.basis[:k] = turn[:, :k].T @ self.basis
         self.images[:k] = turn[:, :k].T @ self.images
+        # T on Ritz vectors is diagonal
         self.small[:] = np.diag(np.where(np.arange(len(self.small)) < k, values, 0))
         self.discarded = np.r_[self.discarded, values[k:]]
         self.count = k
@@ -96,6 +98,7 @@ class KrylovSpace:
             places: none of them a root.
         """
         roots = np.r_[values, self.discarded].astype(float)
+        # P(λ) = ∏(λ − root)/∏ links
         return np.log(np.abs(places[:, None] - roots)).sum(1) - self.log_links
 
 

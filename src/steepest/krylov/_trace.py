@@ -74,11 +74,13 @@ def trace(
     if sketch:
         # in double precision: a float32 sum over all entries would err by more than the standard error says
         basis = np.linalg.qr(np.asarray(product(operator, _signs(rng, sketch, size)), float).T)[0]
+        # tr QᵀAQ
         exact = float(np.einsum("pk,kp->", basis, np.asarray(product(operator, basis.T), float)))
     forms = np.zeros(probes)
     for rows in _blocks(probes, size):
         z = _signs(rng, len(rows), size)
-        z -= (z @ basis) @ basis.T
+        z -= (z @ basis) @ basis.T  # (I − QQᵀ) z
+        # zᵀAz of projected z: mean tr (I − QQᵀ) A (I − QQᵀ)
         forms[rows] = np.einsum("kp,kp->k", z, product(operator, z))
     return ProbeEstimate(
         exact + float(forms.mean()), standard_error(forms), probes, 2 * sketch + probes
@@ -99,7 +101,7 @@ def squared_frobenius(
     check_probing(size, probes)
     squares = np.zeros(probes)
     for rows in _blocks(probes, size):
-        squares[rows] = (
+        squares[rows] = (  # E zᵀA²z = tr A² = ‖A‖_F², as A is symmetric
             np.asarray(product(operator, _signs(rng, len(rows), size)), float) ** 2
         ).sum(1)
     return ProbeEstimate(float(squares.mean()), standard_error(squares), probes, probes)

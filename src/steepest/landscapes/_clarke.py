@@ -38,7 +38,7 @@ def one_sided_relu(x: Float[Array, "..."]) -> Float[Array, "..."]:
 def _one_sided(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     (x,) = primals
     (t,) = tangents
-    at_kink = jnp.maximum(t, 0)
+    at_kink = jnp.maximum(t, 0)  # f'(0; t) of max(x, 0)
     return jnp.maximum(x, 0), jnp.where(x > 0, t, jnp.where(x < 0, 0, at_kink))
 
 
@@ -65,6 +65,7 @@ def directional_gradient(
     >>> float(directional_gradient(identity, jnp.zeros(1), jnp.array([-0.3]))[0])
     1.0
     """
+    # u ↦ f'(x; u) by the chain rule of one-sided derivatives; linear in u on each cell's cone
     along = lambda u: jax.jvp(lambda x: program(x, one_sided_relu), (x,), (u,))[1]
     return jax.grad(along)(direction)
 
@@ -95,7 +96,7 @@ class Clarke:
         solved = linprog(
             np.append(np.zeros(cells), 1.0),
             A_ub=np.vstack([above, below]),
-            b_ub=np.append(g, -g),
+            b_ub=np.append(g, -g),  # |Vᵀλ − g| ≤ t as two one-sided rows
             A_eq=np.append(np.ones(cells), 0.0)[None],
             b_eq=[1.0],
         )

@@ -104,6 +104,7 @@ def binomial_weights(degree: int, dimension: int) -> Float[np.ndarray, " monomia
     weights = []
     for exponents in monomials(degree, dimension):
         products = prod(factorial(int(exponent)) for exponent in exponents)
+        # the multinomial theorem: E H(x)H(y) = Σ p!/α! x^α y^α = ⟨x, y⟩^p
         weights.append(np.sqrt(factorial(degree) / products))
     return np.array(weights)
 
@@ -162,13 +163,14 @@ def critical_points(form: Form, starts: Float[np.ndarray, "starts N"]) -> Critic
     points, value, residual, index = (np.asarray(values) for values in arrivals)
     size = np.linalg.norm(form.coefficients)
     arrived = np.flatnonzero(np.isfinite(residual) & (residual < ARRIVED * size))
-    parity = (-1) ** form.degree
+    parity = (-1) ** form.degree  # H(−x) = (−1)^p H(x)
     rows = []
     while arrived.size:
         x = points[arrived[0]]
         overlaps = points[arrived] @ x
-        same = 1 - np.abs(overlaps) < SAME**2 / 2
+        same = 1 - np.abs(overlaps) < SAME**2 / 2  # 1 − |⟨x, x'⟩| = ½‖x ∓ x'‖² on the sphere
         at = arrived[0]
+        # at −x an odd form changes its sign, and its Hessian on the N − 1 tangent directions too
         opposite = index[at] if parity == 1 else form.dimension - 1 - index[at]
         rows.append((x, value[at], index[at], same.sum()))
         rows.append((-x, parity * value[at], opposite, same.sum()))
@@ -204,11 +206,12 @@ def sphere_newton(
         hessian = jnp.tensordot(_monomials_at(x, degree - 2), tensor, 1)
         gradient = hessian @ x / (degree - 1)  # Euler's identities
         value = gradient @ x / degree
+        # the Hessian on the sphere is ∇²H − ⟨x, ∇H⟩ I, and ⟨x, ∇H⟩ = pH
         return value, gradient, hessian - degree * value * jnp.eye(dimension)
 
     def step(x: Array) -> Array:
         _, gradient, matrix = at(x)
-        border = jnp.concatenate([x, jnp.zeros(1)])
+        border = jnp.concatenate([x, jnp.zeros(1)])  # unknowns d and the multiplier c of ⟨d, x⟩ = 0
         bordered = jnp.concatenate([matrix, x[None]])
         bordered = jnp.concatenate([bordered, border[:, None]], axis=1)
         right = jnp.concatenate([-gradient, jnp.zeros(1)])
@@ -224,7 +227,7 @@ def sphere_newton(
         index = (eigenvalues < -1e-9 * jnp.abs(eigenvalues).max()).sum()
         return value, jnp.sqrt(tangential @ tangential), index
 
-    points = starts / jnp.sqrt((starts**2).sum(-1, keepdims=True))
+    points = starts / jnp.sqrt((starts**2).sum(-1, keepdims=True))  # onto the unit sphere
     points = jax.lax.fori_loop(0, steps, lambda _, x: jax.vmap(step)(x), points)
     return Arrivals(points, *jax.vmap(end)(points))
 
@@ -247,7 +250,7 @@ def _second_derivatives(degree: int, dimension: int) -> Float[np.ndarray, "monom
                 lower = row.copy()
                 factor = lower[i]
                 lower[i] -= 1
-                factor = factor * lower[j]
+                factor = factor * lower[j]  # α_i α_j, or α_i (α_i − 1) where i = j
                 lower[j] -= 1
                 if factor:
                     table[k, rows[tuple(lower.tolist())], i, j] = factor

@@ -100,9 +100,11 @@ def factorization_point(
     used = levels[inside]
     omitted = levels[outside]
     unused = rank - used.size
+    # mixing two, by (√λ_a z_ia + √λ_i z_ai)²
     pairs = [a + b for a, b in itertools.combinations(used, 2)]
-    turns = (used[:, None] - omitted).ravel()
+    turns = (used[:, None] - omitted).ravel()  # −λ_v + λ_a on each z_va
     spectrum = np.concatenate([2 * used, pairs, turns, np.repeat(-omitted, unused)])
+    # rotations of the columns: no change to first or second order
     zeros = np.zeros(levels.size * rank - spectrum.size)
     spectrum = np.sort(np.concatenate([spectrum, zeros])) + 0.0
     return FactorizationPoint(
@@ -167,4 +169,4 @@ def nearest_root(
             f"nearest_root: expected X and U of one shape (n, r), got {x.shape} and {root.shape}"
         )
     left, _, right = np.linalg.svd(np.swapaxes(root, -1, -2) @ x, full_matrices=False)
-    return root @ (left @ right)
+    return root @ (left @ right)  # R = PQᵀ maximizes ⟨UR, X⟩ = tr RᵀPΣQᵀ

@@ -71,6 +71,7 @@ def kac_rice(p: int, N: int, key: Key, samples: int = SAMPLES) -> Count:
         )
     rng = numpy_generator(key)
     normal = rng.standard_normal((samples, N, N)) / np.sqrt(4 * N)
+    # sum of two entries of variance 1/4N each: 1/2N off the diagonal, and 1/N on it
     drawn = np.linalg.eigvalsh(normal + normal.transpose(0, 2, 1))
     # −M has the law of M: there are as many of index k as of N − 1 − k, at opposite heights
     eigenvalues = np.stack([drawn, -drawn[:, ::-1]])
@@ -79,9 +80,10 @@ def kac_rice(p: int, N: int, key: Key, samples: int = SAMPLES) -> Count:
     heights = eigenvalues * np.sqrt(2 * N * (p - 1) / p)
     both = (0, 1)
     by_index = weights.mean(both)
+    # mean of the height under the density of critical points
     height = (weights * heights).mean(both) / by_index
     spread = np.sqrt((weights * heights**2).mean(both) / by_index - height**2)
     pairs = weights.mean(0)  # of M and −M, which are not independent
-    total = pairs.sum(1)
+    total = pairs.sum(1)  # Σ_k for each pair
     errors = np.append(total.std(), pairs.std(0)) / np.sqrt(samples)
     return Count(float(total.mean()), by_index, height, spread, errors)

@@ -74,7 +74,7 @@ def balanced_weights(
     [[[2.0, 0.0]], [[2.0], [0.0]]]
     """
     levels, inside, _ = _parts(singular, chosen, depth, hidden)
-    root = levels[inside] ** (1 / depth)
+    root = levels[inside] ** (1 / depth)  # mode a of S through hidden neuron a
     through = np.arange(len(inside))
     first = np.zeros((hidden, levels.size))
     first[through, inside] = root
@@ -130,15 +130,20 @@ def linear_network_point(
     omitted = levels[outside]
     root = used ** (1 / depth)
     layer = np.arange(1, depth + 1)
+    # the square of D_1's coefficient vector (w_i^{L−l} w_j^{l−1})_l, (k, k, L); the rest of its
+    # span is flat
     powers = root[:, None, None] ** (2 * (depth - layer)) * root[None, :, None] ** (2 * (layer - 1))
     scale = used[:, None] ** (1 - 2 / depth)
+    # the 2 × 2 block of Z_1[j, v] and Z_L[v, j] has s_u^{2−2/L} on, −s_v s_u^{1−2/L} off the
+    # diagonal
     up = scale * (used[:, None] + omitted)
     down = scale * (used[:, None] - omitted)
     spectrum = [powers.sum(-1).ravel(), up.ravel(), down.ravel()]
     if depth == 2:
+        # ±s_v of −s_v Z_2[v, j] Z_1[j, v] at an unused neuron j
         ways = np.repeat(omitted, hidden - used.size)
         spectrum += [ways, -ways]
-    size = 2 * levels.size * hidden + (depth - 2) * hidden**2
+    size = 2 * levels.size * hidden + (depth - 2) * hidden**2  # number of weights
     nonzero = np.concatenate(spectrum)
     eigenvalues = np.sort(np.concatenate([nonzero, np.zeros(size - nonzero.size)])) + 0.0
     return LinearNetworkPoint(
@@ -215,6 +220,7 @@ def mode_time(scale: float, level: float, depth: int, share: float = 0.5) -> flo
             f"mode_time: expected a scale below {end:.3g}, where the mode has learned {share:g} of {level:g}, got "
             f"{scale:g}; try a smaller scale"
         )
+    # partial fraction: 1/(u^{L−1}(s − u^L)) = (u^{1−L} + u/(s − u^L))/s
     late, _ = quad(lambda u: u / (level - u**depth), scale, end, epsabs=1e-13, epsrel=1e-12)
     if depth == 2:
         early = np.log(end / scale)

@@ -87,11 +87,13 @@ class Lqr(NamedTuple):
 
         def double(_: int, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
             value, covariance, power = state
+            # S_{2m} = S_m + (A_K^m)ᵀ S_m A_K^m for the sum of m terms (A_K^t)ᵀ (Q + KᵀRK) A_K^t
             value = value + power.T @ value @ power
             covariance = covariance + power @ covariance @ power.T
             return value, covariance, power @ power
 
         first = (self.Q + K.T @ self.R @ K, self.start, loop)
+        # value is P_K = Σ (A_K^t)ᵀ (Q + KᵀRK) A_K^t
         value, covariance, power = jax.lax.fori_loop(0, doublings, double, first)
         curvature = self.R + self.B.T @ value @ self.B
         residual = curvature @ K - self.B.T @ value @ self.A
@@ -115,6 +117,8 @@ class Lqr(NamedTuple):
 
         def double(_: int, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
             loop, gain, value = state
+            # twice as many steps in one, with W = (I + GH)⁻¹: AWA, G + AWGAᵀ and H + AᵀHWA;
+            # G = BR⁻¹Bᵀ and H = Q at first
             inverse = jnp.linalg.inv(eye + gain @ value)
             return (
                 loop @ inverse @ loop,
@@ -126,7 +130,7 @@ class Lqr(NamedTuple):
         value = jax.lax.fori_loop(0, DOUBLINGS, double, (self.A, gain, self.Q))[2]
         value = (value + value.T) / 2
         curvature = self.R + self.B.T @ value @ self.B
-        feedback = jnp.linalg.solve(curvature, self.B.T @ value @ self.A)
+        feedback = jnp.linalg.solve(curvature, self.B.T @ value @ self.A)  # K* = (R + BᵀPB)⁻¹ BᵀPA
         covariance = self.terms(feedback).covariance
         return Optimum(feedback, value, covariance, curvature, jnp.vdot(value, self.start))
 
@@ -148,7 +152,7 @@ class Lqr(NamedTuple):
         weight = self.Q + K.T @ self.R @ K
 
         def step(state: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], None]:
-            x, cost = state
+            x, cost = state  # xᵀQx + uᵀRu = xᵀ(Q + KᵀRK)x
             return (x @ loop.T, cost + ((x @ weight) * x).sum(-1)), None
 
         first = jax.random.normal(key, (count, len(self.A)), self.A.dtype) @ self.root.T
@@ -210,7 +214,7 @@ def lqr(A: ArrayLike, B: ArrayLike, Q: ArrayLike, R: ArrayLike, start: ArrayLike
                 "try the identity"
             )
     values, vectors = np.linalg.eigh(matrices.pop("start"))
-    root = vectors * np.sqrt(np.maximum(values, 0))
+    root = vectors * np.sqrt(np.maximum(values, 0))  # root rootᵀ = Σ_0
     system = Lqr(*(jnp.asarray(matrix) for matrix in (*matrices.values(), root)))
     if not np.isfinite(system.cost(system.optimum.feedback)):
         raise UserError(

@@ -120,17 +120,19 @@ def chain_times(
         )
     door, kept, noisy = _door(gain, loss, lr)
     # what noise adds while a coordinate grows, in units of ν²
+    # Σ_k (1 + 2ηg)^{−2k} over k ≥ 1
     growing = 1 / np.expm1(2 * grow)
     elapsed = np.zeros(start.shape[:-1])
     times = np.zeros(start.shape)
     for i in range(start.shape[-1]):
-        logs = (np.log(start[..., i]) - shrink * elapsed)[..., None]
+        logs = (np.log(start[..., i]) - shrink * elapsed)[..., None]  # log of |x_i| e^{−c_ℓ S_i}
         variance = growing + np.zeros(1)
         if i:
             logs = logs + kept
             variance = growing + noisy
         if noise > 0:
             # log|mean + sd N| on average, between its two limits
+            # 2 E log|ν sd N|, sd² the variance, as E log|N| = −HALF_LOG
             typical = np.log(variance) + 2 * np.log(noise) - 2 * HALF_LOG
             logs = np.logaddexp(2 * logs, typical) / 2
         # half a step more, as a whole number of steps is needed
@@ -159,16 +161,17 @@ def _door(gain: float, loss: float, lr: float) -> tuple[np.ndarray, np.ndarray, 
     x = np.exp(grow * (np.arange(20) + 0.5) / 20)
     steps = np.zeros(x.size)
     kept = np.zeros(x.size)
-    noisy = np.full(x.size, -1 / np.expm1(-2 * shrink))
+    noisy = np.full(x.size, -1 / np.expm1(-2 * shrink))  # at rest ν²/(1 − (1 − 2ηℓ)²)
     while x.min() < 2:
         t = np.clip(x - 1, 0, 1)
         opened = t**3 * (10 - 15 * t + 6 * t**2)
         closing = x < 2
+        # 1 − η f″ at x_i = 0, where w″ = −2g
         factor = np.where(closing, 1 - 2 * lr * ((1 - opened) * loss - opened * gain), 1.0)
         steps += closing
         kept += np.log(factor)
-        noisy = np.where(closing, factor**2 * noisy + 1, noisy)
-        x = x - lr * gain * (2 * x**3 / WELL**2 - 2 * x)
+        noisy = np.where(closing, factor**2 * noisy + 1, noisy)  # Var(factor x + noise)
+        x = x - lr * gain * (2 * x**3 / WELL**2 - 2 * x)  # a step of descent on w(x_{i−1})
     return steps, kept, noisy
 
 

@@ -130,6 +130,7 @@ def strict_saddles(risk: Risk, points: Params, *, tolerance: float = 1e-9) -> li
                 "that is twice differentiable there, so try a point off its kinks"
             )
         eigenvalues, vectors = np.linalg.eigh(matrix)
+        # some eigenvalue of the exact matrix lies this near
         residual = np.linalg.norm(matrix @ vectors[:, 0] - eigenvalues[0] * vectors[:, 0])
         found.append(
             Critical(
@@ -158,5 +159,5 @@ def _second_order(risk: Risk, params: Params) -> tuple[jax.Array, jax.Array, jax
     """
     value, slope = _slope(risk, params)
     size = ravel_pytree(params)[0].size
-    matrix = jax.vmap(hessian_product(risk, params))(jnp.eye(size))
+    matrix = jax.vmap(hessian_product(risk, params))(jnp.eye(size))  # rows H e_i, (p, p)
     return value, slope, (matrix + matrix.T) / 2

@@ -60,6 +60,7 @@ def tensor_ascent(
     if steps < 1:
         raise UserError(f"tensor_ascent: expected at least one step, got {steps}")
     unit = lambda x: x / jnp.sqrt((x**2).sum(-1, keepdims=True))
+    # ∇f/‖∇f‖, as ∇f = 4 Σ ⟨a_i, x⟩³ a_i
     step = lambda x: unit((x @ components.T) ** 3 @ components)
     before = jax.lax.fori_loop(0, steps - 1, lambda _, x: step(x), unit(starts))
     points = step(before)
@@ -95,12 +96,13 @@ def pair_angle(overlap: ArrayLike) -> Float[np.ndarray, "*shape"]:
 
 def _table() -> tuple[np.ndarray, np.ndarray]:
     """Return overlaps and angles, closer where the angle bends; interpolation errs by 1e-6."""
+    # two maxima merge at c = ½ as square roots do: nodes are squared there
     overlaps = np.concatenate([MERGE * (1 - np.linspace(1, 0, 400) ** 2), np.linspace(0.51, 1, 50)])
     angles = []
     for c in overlaps:
         psi = np.arccos(c)
         if c >= MERGE or c == 0:
-            angles.append(psi / 2 if c else 0.0)
+            angles.append(psi / 2 if c else 0.0)  # one maximum, half-way
             continue
         pull = lambda t, psi=psi: (
             np.cos(t) ** 3 * np.sin(t) - np.cos(psi - t) ** 3 * np.sin(psi - t)

@@ -47,10 +47,10 @@ def top_eigenpair(
     operator = _onto_itself(operator)
     steps = min(products, start.size)
     space = krylov(operator, start, steps)
-    vector = jnp.linalg.eigh(space.small)[1][:, -1] @ space.basis
+    vector = jnp.linalg.eigh(space.small)[1][:, -1] @ space.basis  # the largest Ritz vector
     vector = vector / jnp.linalg.norm(vector)
     image = operator(vector)  # one more product buys a residual that rounding cannot flatter
-    value = vector @ image
+    value = vector @ image  # Rayleigh quotient: its error is quadratic in the residual
     residual = jnp.linalg.norm(image - value * vector)
     converged = residual <= tolerance * jnp.abs(value)
     return Eigenpairs(value, vector, residual, converged, steps + 1)
@@ -94,6 +94,7 @@ def largest_eigenpairs(
     """
     space = krylov(operator, start, products)
     inside = jnp.arange(count) < space.dimension
+    # (count, p), the largest first
     ritz = jnp.linalg.eigh(space.small)[1][:, ::-1][:, :count].T @ space.basis
     vectors = ritz / jnp.where(inside, jnp.linalg.norm(ritz, axis=1), 1)[:, None]
     # more products buy residuals that rounding cannot flatter

@@ -35,8 +35,9 @@ def krylov(operator: Operator, start: Float[Array, " p"], steps: int) -> Krylov:
     small = jnp.asarray(decomposition.J_small)
     basis = jnp.asarray(decomposition.Q_tall)
     links = jnp.abs(jnp.diagonal(small, 1))
-    size = jnp.abs(small[0, 0]) + jnp.abs(small[:1, 1:2]).sum()
+    size = jnp.abs(small[0, 0]) + jnp.abs(small[:1, 1:2]).sum()  # size of T at its start
     linked = links > ROUNDING_COMPILED * jnp.finfo(small.dtype).eps * size
+    # nothing counts after the first link that is rounding
     alive = jnp.append(True, jnp.cumprod(linked).astype(bool))
     inside = jnp.where(alive[:, None] & alive, small, 0.0)
     floor = -4 * jnp.abs(inside).max() - 1  # below every eigenvalue of the part that is kept

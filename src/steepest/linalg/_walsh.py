@@ -34,9 +34,10 @@ def parity_spectrum(values: Float[np.ndarray, "points *k"]) -> Float[np.ndarray,
     spectrum = np.array(values, float)
     half = 1
     while half < points:
+        # axis 1 is bit j of the row: x_j = 1, then x_j = −1; half = 2^j
         pairs = spectrum.reshape(-1, 2, half, *spectrum.shape[1:])
-        total = pairs[:, 0] + pairs[:, 1]
-        difference = pairs[:, 0] - pairs[:, 1]
+        total = pairs[:, 0] + pairs[:, 1]  # j outside S
+        difference = pairs[:, 0] - pairs[:, 1]  # j in S: χ_S changes its sign with x_j
         spectrum = np.stack([total, difference], axis=1).reshape(spectrum.shape)
         half *= 2
     return spectrum / points

@@ -67,7 +67,7 @@ def _gibbs(name: str, f: Callable[[Values], Values], beta: float, grid: Values) 
     exponents = -inverse * _potential(name, f, nodes)
     if not np.isfinite(exponents).all():
         raise UserError(f"{name}: expected a finite potential on the grid, got values that are not")
-    weights = np.exp(exponents - exponents.max())
+    weights = np.exp(exponents - exponents.max())  # largest exponent 0: no overflow
     ends = max(weights[0], weights[-1])
     if ends > TAIL:
         raise UserError(
@@ -124,10 +124,11 @@ def transfer_matrix(
     variance = _positive("transfer_matrix", variance, "a variance")
     places = nodes.reshape(len(nodes), -1)
     means = places + drift.reshape(places.shape)
+    # ‖x_j − x_i − drift_i‖², shape (n, n), one coordinate at a time
     squares = sum(
         (mean[:, None] - place) ** 2 for mean, place in zip(means.T, places.T, strict=True)
     )
-    scale = (2 * np.pi * variance) ** (-places.shape[1] / 2)
+    scale = (2 * np.pi * variance) ** (-places.shape[1] / 2)  # (2π variance)^{−d/2}
     matrix = np.exp(squares / (-2 * variance)) * (scale * masses)
     sums = matrix.sum(1)
     if sums.max() > 1 + COARSE or sums.min() <= 0:
@@ -136,6 +137,7 @@ def transfer_matrix(
             f"too far apart for a standard deviation of {variance**0.5:.3g}, or far from where a step leads; take more "
             "nodes"
         )
+    # rows over their sums: the mass that steps off the grid is spread over it
     return matrix if killed else matrix / sums[:, None]
 
 
@@ -165,18 +167,21 @@ def exit_moments(transitions: Float[Values, "n n"]) -> ExitMoments:
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", linalg.LinAlgWarning)  # said below, in a sentence
-        factors = linalg.lu_factor(np.eye(len(matrix)) - matrix, check_finite=False)
+        factors = linalg.lu_factor(np.eye(len(matrix)) - matrix, check_finite=False)  # I − K
+        # m = 1 + K m: one step, then the chain from where it led
         mean = linalg.lu_solve(factors, np.ones(len(matrix)), check_finite=False)
     if not (np.isfinite(mean).all() and mean.min() > 1 - COARSE and mean.max() < ENDLESS):
         raise UserError(
             "exit_moments: expected a chain that is killed some time wherever it starts, got one that is not; drop the "
             "states from which it is never killed"
         )
+    # E T² = 1 + 2Km + K E T² from T = 1 + T'; (I − K)⁻¹ of 2m − 1 is 2(I − K)⁻¹m − m
     second = 2 * linalg.lu_solve(factors, mean) - mean
     vector = mean / mean.max()
-    gap = 1 / mean.max()
+    gap = 1 / mean.max()  # 1 − ρ(K) to begin with
     change = 1.0
     for _ in range(500):
+        # inverse iteration: the top eigenvalue of (I − K)⁻¹ is 1/(1 − ρ)
         vector = linalg.lu_solve(factors, vector)
         size = vector.max()
         last = change
@@ -186,6 +191,7 @@ def exit_moments(transitions: Float[Values, "n n"]) -> ExitMoments:
         if change < 1e-14 or last <= change < 1e-9:  # rounding is reached
             break
     variation = np.sqrt(np.maximum(second - mean**2, 0)) / mean
+    # −log ρ from 1 − ρ, which keeps its digits where ρ is near one
     rate = -float(np.log1p(-gap)) if gap < 1 else np.inf  # a chain that leaves in its first step
     return ExitMoments(mean, variation, rate, float(change))
 
@@ -216,16 +222,16 @@ def spectral_gap(
     if not 1 <= modes < len(nodes):
         raise UserError(f"spectral_gap: expected modes from 1 to {len(nodes) - 1}, got {modes}")
     rate = 1 / (beta * (nodes[1] - nodes[0]) ** 2)
-    rise = np.diff(_potential("spectral_gap", f, nodes)) * beta / 2
+    rise = np.diff(_potential("spectral_gap", f, nodes)) * beta / 2  # β(f_{i+1} − f_i)/2
     if np.abs(rise).max() > STEEPEST:
         raise UserError(
             f"spectral_gap: expected a β|f'| times the grid's spacing of at most {2 * STEEPEST:g}, got "
             f"{2 * np.abs(rise).max():.3g}: take more nodes, or a grid that ends where the density does"
         )
     diagonal = np.zeros(len(nodes))
-    diagonal[:-1] += rate * np.exp(-rise)
-    diagonal[1:] += rate * np.exp(rise)
-    beside = np.full(len(nodes) - 1, -rate)
+    diagonal[:-1] += rate * np.exp(-rise)  # rates of leaving each node, to the right and
+    diagonal[1:] += rate * np.exp(rise)  # to the left
+    beside = np.full(len(nodes) - 1, -rate)  # −√(q_ij q_ji): the exponentials cancel
     values = linalg.eigh_tridiagonal(
         diagonal, beside, eigvals_only=True, select="i", select_range=(modes, modes)
     )
@@ -289,6 +295,7 @@ def _closed_class(matrix: Values) -> Values:
     count, labels = csgraph.connected_components(graph, directed=True, connection="strong")
     rows, columns = graph.nonzero()
     leaves = labels[rows] != labels[columns]
+    # a strong component without an edge out is closed
     closed = np.setdiff1d(np.arange(count), labels[rows][leaves])
     if len(closed) > 1:
         raise UserError(
@@ -300,7 +307,7 @@ def _closed_class(matrix: Values) -> Values:
 
 def _dense_law(matrix: Values) -> Values:
     size = len(matrix)
-    system = np.eye(size) - matrix + 1 / size
+    system = np.eye(size) - matrix + 1 / size  # π(I − P) = 0 and πE/n = 1ᵀ/n in one regular system
     law = linalg.solve(system.T, np.full(size, 1 / size))
     return np.maximum(law, 0) / np.maximum(law, 0).sum()
 
@@ -314,6 +321,8 @@ def _sparse_law(matrix: Values) -> Values:
     state = 0
     for _ in range(2):
         others = np.delete(np.arange(size), state)
+        # balance of the other states given mass one of this: π_o (I − P_oo) = P_{state,o},
+        # transposed
         system = sparse.csc_array(sparse.eye_array(size - 1) - matrix[others][:, others].T)
         into = matrix[[state]][:, others].toarray().ravel()
         law = np.insert(splu(system).solve(into), state, 1.0)

@@ -94,7 +94,8 @@ def kramers(
     correction = np.nan
     if ends[0].size == 1:
         bends = np.abs(curvatures[:, 0])
-        turns = 5 * third.ravel() ** 2 / (24 * bends**3)
+        turns = 5 * third.ravel() ** 2 / (24 * bends**3)  # 5f‴²/(24|f″|³) at both places
+        # −f⁗/(8f″²) at the minimum, + at the saddle
         correction = float((turns + np.array([-1, 1]) * fourth.ravel() / (8 * bends**2)).sum())
     time = prefactor * float(np.exp(beta * barrier))
     return Kramers(time, barrier, prefactor, correction)
@@ -139,6 +140,7 @@ def passage_time(
     between = np.linspace(start, target, nodes)
     low = np.asarray(f(before), float)
     high = np.asarray(f(between), float)
+    # bottom and top are taken out of the exponents, so that every exponential is at most one
     bottom = min(low.min(), high.min())
     top = high.max()
     tail = np.exp(-beta * (low - bottom))
@@ -148,6 +150,7 @@ def passage_time(
             "largest; take it further out, or a potential that confines"
         )
     gap = abs(target - start) / (nodes - 1)
+    # ∫_{−∞}^y e^{−βf}: the tail before the start, and what accumulates from the start to y
     inner = simpson(tail, dx=abs(far - start) / (nodes - 1)) + cumulative_simpson(
         np.exp(-beta * (high - bottom)), dx=gap, initial=0
     )

@@ -187,7 +187,7 @@ def _mover(
     """Return one step of all walkers, from the number of the step, which its noise depends on, and their places."""
     scalar(name, f, jax.ShapeDtypeStruct(x.shape[1:], x.dtype))
     slope = jax.vmap(jax.grad(f))
-    scale = jnp.sqrt(2 * step / beta)
+    scale = jnp.sqrt(2 * step / beta)  # standard deviation of √(2ε/β) ξ
 
     def move(i: Array, places: Array) -> Array:
         noise = jax.random.normal(jax.random.fold_in(key, i), places.shape, places.dtype)

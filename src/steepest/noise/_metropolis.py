@@ -95,6 +95,7 @@ def metropolis(
         x, value, accepted = state
         for_move, for_choice = jax.random.split(jax.random.fold_in(key, i))
         T = ladder[i]
+        # symmetric, so that its density cancels from the ratio
         elsewhere = x + scale * jnp.sqrt(T) * jax.random.normal(for_move, x.shape, x.dtype)
         proposed = f(elsewhere)
         # −T log u > f(x') − f(x); a value that is not finite is never accepted

@@ -56,8 +56,10 @@ def batch_factor(examples: int, batch: Any, sampling: Sampling) -> Any:
             f"a batch must hold between 1 and {examples} examples, got {batch}; the data have no more"
         )
     if sampling == "independent":
+        # Var of a coin over b² is (b/m)(1 − b/m)/b²; times m for the mean over examples
         return (1 - batch / examples) / batch
     if sampling == "fixed":
+        # sampling without replacement: the finite-population factor (m − b)/(m − 1)
         return (examples - batch) / (max(examples - 1, 1) * batch)
     return 1 / batch
 
@@ -87,6 +89,7 @@ def gradient_moments(
     examples = gradients.shape[0]
     factor = batch_factor(examples, batch, sampling)
     mean = gradients.sum(0) / examples
+    # coins: variances add, of the raw g_k; else their sum is fixed, and the mean drops out
     spread = gradients if sampling == "independent" else gradients - mean
     covariance = factor * (spread.T @ spread) / examples
     return GradientMoments(mean, covariance, covariance + mean[:, None] * mean)
@@ -134,12 +137,12 @@ def batch_cumulants(gradients: Any, batch: float) -> BatchCumulants:
             f"a random batch must hold at least 1 and less than {examples} examples, got {batch}"
         )
     p = batch / examples
-    s = p * (1 - p)
+    s = p * (1 - p)  # variance of one coin
     squares = (gradients**2).sum(0)
     return BatchCumulants(
         variance=s * squares / batch**2,
         skewness=(1 - 2 * p) / s**0.5 * (gradients**3).sum(0) / squares**1.5,
-        excess=(1 - 6 * s) / s * (gradients**4).sum(0) / squares**2,
+        excess=(1 - 6 * s) / s * (gradients**4).sum(0) / squares**2,  # κ₄ of a coin is s(1 − 6s)
     )
 
 
@@ -172,6 +175,7 @@ def draw_batches(
     p = batch / examples
     cells = draws * examples
     expected = cells * p
+    # mean count plus eight standard deviations
     gaps = rng.geometric(p, size=int(expected + 8 * np.sqrt(expected * (1 - p)) + 8))
     joined = np.cumsum(gaps) - 1  # eight standard deviations suffice
     joined = joined[joined < cells]

@@ -95,16 +95,20 @@ def steady_state(
     noise = np.einsum("ki,kj,ka,kb->iajb", x, x, x, x, optimize=True) / examples
     noise = noise.transpose(0, 2, 1, 3).reshape(dimension**2, dimension**2)  # Σ x_i x_j x_a x_b
     plain = hessian - ridge * identity
+    # mean of B S Bᵀ with B = xxᵀ + μI: xxᵀSxxᵀ + μ(xxᵀS + Sxxᵀ) + μ²S
     if ridge:
         noise = noise + ridge * (np.kron(plain, identity) + np.kron(identity, plain))
         noise = noise + ridge**2 * np.eye(dimension**2)
+    # a_k has mean zero at the minimum: centred already
     source = at_minimum.T @ at_minimum / examples
     if sampling != "independent":
-        noise = noise - np.kron(hessian, hessian)
+        noise = noise - np.kron(hessian, hessian)  # centred B_k: the mean of B S Bᵀ minus HSH
     contracted = identity - lr * hessian
+    # E[δδᵀ] after a step: cross terms with a_k vanish, as E δ = 0
     step = np.kron(contracted, contracted) + lr**2 * factor * noise
     radius = float(np.abs(np.linalg.eigvals(step)).max())
     if radius < 1:
+        # S = step S + γ²c mean a aᵀ
         flat = np.linalg.solve(np.eye(dimension**2) - step, lr**2 * factor * source.ravel())
         covariance = flat.reshape(dimension, dimension)
     else:

@@ -98,12 +98,13 @@ def underdamped(
 
     def move(i: Array, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         x, v, force = state
-        v = v - 0.5 * step * force
-        x = x + 0.5 * step * v
+        v = v - 0.5 * step * force  # B
+        x = x + 0.5 * step * v  # A
+        # O: exact; keeps the law N(0, 1/β)
         v = keeps * v + noise * jax.random.normal(jax.random.fold_in(key, i), v.shape, v.dtype)
-        x = x + 0.5 * step * v
+        x = x + 0.5 * step * v  # A
         force = slope(x)
-        return x, v - 0.5 * step * force, force
+        return x, v - 0.5 * step * force, force  # B
 
     def advance(carry: tuple, mark: Array) -> tuple:
         last, state = carry
@@ -147,6 +148,6 @@ def baoab_rate(eigenvalues: Values, step: float, friction: float) -> float:
     positive("baoab_rate", "a step", step)
     positive("baoab_rate", "a friction", friction, zero=True)
     keeps = np.exp(-friction * step)
-    half_trace = (1 + keeps) * (1 - step**2 * spectrum / 2) / 2
-    root = np.sqrt(half_trace.astype(complex) ** 2 - keeps)
+    half_trace = (1 + keeps) * (1 - step**2 * spectrum / 2) / 2  # half of (1 + c)(1 − h²λ/2)
+    root = np.sqrt(half_trace.astype(complex) ** 2 - keeps)  # the roots of μ² − trace μ + c
     return float(np.maximum(np.abs(half_trace + root), np.abs(half_trace - root)).max())

@@ -46,8 +46,9 @@ class Muon:
         small = min(rows, columns)
         large = max(rows, columns)
         ratio = small / large
-        angles = (np.arange(ANGLES) + 0.5) * np.pi / ANGLES
+        angles = (np.arange(ANGLES) + 0.5) * np.pi / ANGLES  # midpoints in (0, π)
         eigenvalues = 1 + ratio + 2 * ratio**0.5 * np.cos(angles)
+        # (2/π) sin²φ/λ times dφ = π/ANGLES
         density = 2 * np.sin(angles) ** 2 / eigenvalues / ANGLES
         square = (density * self.polynomial(np.sqrt(eigenvalues / small)) ** 2).sum()
-        return float((square / large) ** 0.5)
+        return float((square / large) ** 0.5)  # Σ of m squares over m n entries

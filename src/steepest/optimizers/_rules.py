@@ -44,8 +44,9 @@ class Momentum:
         (2.0, 3.0, 1.5)
         """
         if self.nesterov:
+            # 1 + (1 + β)(1 − ηh) + β(1 − ηh) = 0, the polynomial at z = −1
             return 2 * (1 + self.beta) / (1 + 2 * self.beta)
-        return 2 * (1 + self.beta) / (1 - self.dampening)
+        return 2 * (1 + self.beta) / (1 - self.dampening)  # 1 + (1 + β − (1 − d)ηh) + β = 0
 
     def edge(self, lr: Numbers, decay: float = 0.0) -> Numbers:
         """Return the largest curvature of the risk that a step size bears; a decay in the gradient adds to curvature.
@@ -53,7 +54,7 @@ class Momentum:
         >>> round(Momentum(0.9).edge(0.1), 9), Momentum().edge(0.1, decay=0.5)
         (38.0, 19.5)
         """
-        return self.turn / lr - decay
+        return self.turn / lr - decay  # η(h + λ) is at the turn
 
     def largest_step(self, curvature: Numbers, decay: float = 0.0) -> Numbers:
         """Return the step size whose edge is at a curvature.
@@ -76,9 +77,11 @@ class Momentum:
         >>> round(float(Momentum(0.6).update_size()), 9), float(Momentum(0.5).update_size(1.0, 0.0))
         (1.25, 2.0)
         """
+        # Σ a_k; under Nesterov's rule 1 + β + β²/(1 − β) is 1/(1 − β) too
         sums = (1 - self.dampening) / (1 - self.beta)
-        squares = (1 - self.dampening) ** 2 / (1 - self.beta**2)
+        squares = (1 - self.dampening) ** 2 / (1 - self.beta**2)  # Σ a_k²
         if self.nesterov:
+            # a_0², then β^{2k+2} from k = 1 on
             squares = (1 + self.beta) ** 2 + self.beta**4 / (1 - self.beta**2)
         return np.sqrt((sums * mean) ** 2 + squares * np.square(deviation))
 
@@ -122,7 +125,7 @@ class Adam:
         >>> round(Adam(0.9).edge(0.1), 9), round(Adam(0.9).edge(0.1, decay=2.0), 9)
         (380.0, 342.0)
         """
-        return (1 - lr * decay / 2) * self.turn / lr
+        return (1 - lr * decay / 2) * self.turn / lr  # 1 + q = 2 − ηλ
 
     def largest_step(self, curvature: Numbers, decay: float = 0.0) -> Numbers:
         """Return the step size whose edge is at a curvature in Adam's own coordinates.
@@ -130,7 +133,7 @@ class Adam:
         >>> round(Adam(0.9).largest_step(342.0, decay=2.0), 9)
         0.1
         """
-        return self.turn / (curvature + self.turn * decay / 2)
+        return self.turn / (curvature + self.turn * decay / 2)  # from (1 − ηλ/2) turn = ηh
 
     def update_size(self, signal: Numbers = 0.0) -> Numbers:
         """Return the root mean square of m̂/√v̂ for β₂ → 1: √((s² + ρ)/(1 + s²)), ρ = (1 − β₁)/(1 + β₁).
@@ -143,7 +146,7 @@ class Adam:
         >>> round(float(Adam(0.9).update_size()), 4), float(Adam(0.0).update_size(3.0))
         (0.2294, 1.0)
         """
-        of_noise = (1 - self.beta1) / (1 + self.beta1)
+        of_noise = (1 - self.beta1) / (1 + self.beta1)  # Σ a_k² of a_k = (1 − β₁)β₁ᵏ
         square = np.square(signal)
         return np.sqrt((square + of_noise) / (1 + square))
 
@@ -176,6 +179,7 @@ class NAdam:
         (13.571429, 2.0)
         """
         ahead = self.beta1 if self.ahead is None else self.ahead
+        # on ½hw² at the edge: ηh times this share is 2
         return 2 / (1 - ahead + ahead * (1 - self.beta1) / (1 + self.beta1))
 
 
@@ -206,6 +210,7 @@ class Sam:
         10.0
         """
         ratio = self.radius / gradient
+        # the positive root of (ρη/‖∇L‖) λ² + ηλ − 2
         return (np.sqrt(1 + 8 * ratio / lr) - 1) / (2 * ratio)
 
     def gradient(self, lr: Numbers, curvature: Numbers) -> Numbers:

@@ -19,11 +19,13 @@ class Moments(NamedTuple):
     @property
     def spread(self) -> NDArray:
         """Return the variance of g²."""
+        # g² = μ² + 2μx + x²: Var(2μx) + 2 Cov(2μx, x²)
         mixed = 4 * self.mean**2 * self.variance + 4 * self.mean * self.third
-        return mixed + self.fourth - self.variance**2
+        return mixed + self.fourth - self.variance**2  # Var x²
 
     def of_means(self, batch: int) -> "Moments":
         """Return those of the mean over a batch of independent examples."""
+        # κ₄/b³ + 3 (σ²/b)²: the fourth cumulant of a mean falls like 1/b³
         fourth = (self.fourth - 3 * self.variance**2) / batch**3 + 3 * self.variance**2 / batch**2
         return Moments(self.mean, self.variance / batch, self.third / batch**2, fourth)
 
@@ -61,8 +63,9 @@ def mean_square_of_adam(moments: Moments, beta1: Any, beta2: Any, step: int) -> 
     with_square = 2 * mu * square + moments.third  # covariance of g and g²
     filled = 1 - beta2**step
     squares = spread_of_second_moment(beta2, step)
-    pairs = (1 - beta1) * (1 - beta2) / (1 - beta1 * beta2) / filled
-    triples = (1 - beta1) ** 2 * (1 - beta2) / (1 - beta1**2 * beta2) / filled
+    pairs = (1 - beta1) * (1 - beta2) / (1 - beta1 * beta2) / filled  # Σ a_k b_k
+    triples = (1 - beta1) ** 2 * (1 - beta2) / (1 - beta1**2 * beta2) / filled  # Σ a_k² b_k
+    # Cov(m², v) = Σ a_k² b_k Var g² + 2μ Cov(g, g²) Σ a_k b_k (1 − a_k), as Σ a_k = 1
     together = triples * spread + 2 * mu * with_square * (pairs - triples)
     return of_m / of_v * (1 - together / (of_m * of_v) + squares * spread / of_v**2)
 
@@ -70,6 +73,7 @@ def mean_square_of_adam(moments: Moments, beta1: Any, beta2: Any, step: int) -> 
 @checked
 def spread_of_second_moment(beta2: ArrayLike, step: int) -> Any:
     """Return Σ b_k², the variance of v over that of g²."""
+    # (1 − β₂)²/(1 − β₂^t)² · (1 − β₂^{2t})/(1 − β₂²)
     gone = beta2**step  # pyright: ignore
     return (1 - beta2) / (1 + beta2) * (1 + gone) / (1 - gone)  # pyright: ignore
 

@@ -82,6 +82,7 @@ def bregman_interpolation(
         w, slope, value = (np.asarray(part) for part in _end(potential, z0, moved, w0))
         error = _stationarity(potential, slope, np.asarray(z0), moved)
     converged = residual <= tolerance and error <= _STATIONARY
+    # by equality in Fenchel's inequality at w(ν), value minus dual value is ⟨ν, Xw - y⟩
     return Interpolation(
         w, nu, float(value), float(nu @ (x @ w - y)), residual, True, iterations, bool(converged)
     )
@@ -135,10 +136,12 @@ def _newton(
         if residual <= tolerance or spent == budget:
             break
         hessian = np.asarray(_curvature(*problem, nu))
+        # vanishes with the residual: steps become Newton's own
         ridge = _REGULAR * min(residual, 1.0) * np.trace(hessian) / len(y) + np.finfo(float).tiny
         step = -np.linalg.lstsq(hessian + ridge * np.eye(len(y)), slope)[0]
         for length in 0.5 ** np.arange(_HALVINGS):
             dual, ahead = _dual(*problem, nu + length * step)
+            # Armijo: a tenth of what the slope promises
             lower = float(dual) <= float(value) + 0.1 * length * float(slope @ step)
             # Near the end the value is constant up to rounding, and the residual decides.
             if lower or np.linalg.norm(ahead) <= (1 - 0.1 * length) * np.linalg.norm(slope):
@@ -160,7 +163,7 @@ def _dual(potential: Potential, x: Array, y: Array, z0: Array, nu: Array) -> tup
 
 @partial(jax.jit, static_argnums=0)
 def _curvature(potential: Potential, x: Array, y: Array, z0: Array, nu: Array) -> Array:
-    return x @ jax.jacfwd(potential.unmirror)(z0 + x.T @ nu) @ x.T
+    return x @ jax.jacfwd(potential.unmirror)(z0 + x.T @ nu) @ x.T  # X ∇²ψ*(z) Xᵀ, shape (n, n)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -177,5 +180,5 @@ def _stationarity(
 ) -> float:
     error = slope - z0 - moved
     if potential.domain == "simplex":
-        error = error - error.mean()
+        error = error - error.mean()  # dual weights count up to a constant here
     return float(np.abs(error).max() / (1 + np.abs(z0 + moved).max()))

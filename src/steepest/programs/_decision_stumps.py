@@ -47,6 +47,7 @@ class Stumps(NamedTuple):
             signed: ``s_i = q_i y_i``, shape ``(n,)``.
         """
         below = jnp.cumsum(signed[self.order], axis=1)
+        # above minus below: all minus twice what is below
         return signed.sum() - 2 * below[self.feature, self.cut]
 
     def column(self, number: Int[Array, ""] | int) -> Float[Array, " n"]:
@@ -92,6 +93,6 @@ def decision_stumps(x: Float[Any, "n d"]) -> Stumps:
             "stumps: expected examples that differ in some feature, got equal ones; nothing can be cut"
         )
     threshold = 0.5 * (ranked[feature, cut] + ranked[feature, cut + 1])
-    rank = np.argsort(order, axis=1, kind="stable")
+    rank = np.argsort(order, axis=1, kind="stable")  # the argsort of a permutation is its inverse
     whole = lambda numbers: jnp.asarray(numbers, jnp.int32)
     return Stumps(whole(feature), jnp.asarray(threshold), whole(cut), whole(order), whole(rank))

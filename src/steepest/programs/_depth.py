@@ -91,7 +91,7 @@ def depth_interpolation(
     nu = mu / unit
     # equality in Fenchel's inequality
     value = float((x.T @ nu) @ beta - np.sum(a**2 * _conjugate(z, depth)))
-    gap = float(nu @ (x @ beta - y))
+    gap = float(nu @ (x @ beta - y))  # value minus dual value, as the two differ by ⟨ν, Xβ - y⟩
     return Interpolation(
         beta, nu, value, gap, residual, True, iterations, bool(residual <= tolerance)
     )
@@ -100,6 +100,8 @@ def depth_interpolation(
 def _slope(z: np.ndarray, depth: int) -> np.ndarray:
     """Return ``h_L(z)``, without cancellation at small z."""
     power = depth / (depth - 2)
+    # (1 ∓ z)^{-p} = (1 - z²)^{-p/2} e^{±p artanh z}: the difference is 2 (1 - z²)^{-p/2} sinh(p
+    # artanh z)
     return 2 * ((1 - z) * (1 + z)) ** (-power / 2) * np.sinh(power * np.arctanh(z))
 
 
@@ -113,8 +115,8 @@ def _conjugate(z: np.ndarray, depth: int) -> np.ndarray:
     """Return ``q_L*(z)``, the integral of ``h_L``, as ``(2/r) ((1 - z²)^{-r/2} cosh(r atanh z) - 1)``."""
     r = 2 / (depth - 2)
     grown = np.expm1(-r / 2 * np.log1p(-(z**2)))
-    wide = 2 * np.sinh(r * np.arctanh(z) / 2) ** 2
-    return 2 / r * (grown + wide + grown * wide)
+    wide = 2 * np.sinh(r * np.arctanh(z) / 2) ** 2  # cosh - 1 = 2 sinh² of the half
+    return 2 / r * (grown + wide + grown * wide)  # (1 + grown)(1 + wide) - 1
 
 
 def _newton(
@@ -124,6 +126,7 @@ def _newton(
     x, y, columns, s, interpolant = system
     size = np.linalg.norm(y) or 1.0
     power = depth / (depth - 2)  # r + 1
+    # a_i^{L-2}/unit, by which columns are scaled
     lengths = np.linalg.norm(x, axis=0)
     scaled = np.linalg.norm(columns, axis=0)
     weights = np.divide(scaled, lengths, out=np.ones_like(scaled), where=lengths > 0)
@@ -133,8 +136,11 @@ def _newton(
         residual = float(np.linalg.norm(x @ beta - y) / size)
         if not residual > tolerance or spent == budget:
             break
+        # the Hessian in μ is X diag(s · weights · h') Xᵀ
         root = np.sqrt(s * weights * _curvature(z, depth))
+        # X root² Xᵀ step = X (β_I - β), as X β_I = y
         step = np.linalg.lstsq(root[:, None] * x.T, (interpolant - beta) / root)[0]
+        # largest share of a distance 1 - |z_i| that the full step uses
         used = float((np.abs(columns.T @ step) / (1 - np.abs(z))).max())
         mu = mu + step * (-np.expm1(-np.log1p(power * used) / power) / used if used > 0 else 1.0)
     return mu, spent, residual

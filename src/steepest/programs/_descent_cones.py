@@ -47,9 +47,12 @@ def statistical_dimension_l1(sparsity: float, nonnegative: bool = False) -> floa
     sides = 1.0 if nonnegative else 2.0
     density = lambda tau: np.exp(-(tau**2) / 2) / np.sqrt(2 * pi)
     # half the derivative: ρτ = (1 − ρ) E(|g| − τ)₊
+    # E(g − τ)₊ = φ(τ) − τ Φ(−τ), on one side or two
     over = lambda tau: sides * (density(tau) - tau * ndtr(-tau))
     slope = lambda tau: sparsity * tau - (1 - sparsity) * over(tau)
+    # at 1/ρ the slope is positive, since over ≤ E|g| < 1
     tau = float(root_scalar(slope, bracket=(0.0, 1 / sparsity), xtol=1e-14).root)
+    # E(g − τ)²₊ = (1 + τ²) Φ(−τ) − τ φ(τ)
     beyond = sides * ((1 + tau**2) * ndtr(-tau) - tau * density(tau))
     return float(sparsity * (1 + tau**2) + (1 - sparsity) * beyond)
 
@@ -98,19 +101,21 @@ def l1_intrinsic_volumes(
     tau, weights = _quadrature(_LAST, n)
     omega = _frequencies(nonzero, others)
     sides = 1.0 if nonnegative else 2.0
-    excess = sides * ndtr(-tau)
+    excess = sides * ndtr(-tau)  # P(|g| > τ), or P(g > τ)
     below = 1 - excess
     # of |g| − τ where that is positive, as a share of all: (nodes, frequencies)
     faddeeva = wofz((omega + 1j * tau[:, None]) / np.sqrt(2))
+    # ∫_τ^∞ e^{iω(x − τ)} φ(x) dx = ½ e^{−τ²/2} w((ω + iτ)/√2), w the Faddeeva function
     turn = sides / 2 * np.exp(-(tau[:, None] ** 2) / 2) * faddeeva / excess[:, None]
     step = omega[1] - omega[0]
+    # density at sτ by Fourier inversion, (1/π) Re ∫_0^∞ e^{−iωsτ} e^{−sω²/2} …, as G ~ N(0, s)
     wave = np.exp(-1j * omega * nonzero * tau[:, None] - nonzero * omega**2 / 2) * step / pi
     wave[:, 0] /= 2
     volumes = np.zeros(n + 1)
     for j in range(others + 1):
         share = np.exp(_log_choose(others, j) + j * np.log(excess) + (others - j) * np.log(below))
         volumes[nonzero - 1 + j] += ((nonzero + j) * share * wave.real.sum(1)) @ weights
-        wave = wave * turn
+        wave = wave * turn  # one more excess: the characteristic functions multiply
     return volumes + _without_root(n, nonzero, nonnegative, omega)
 
 
@@ -142,6 +147,7 @@ def recovery_probability(volumes: Float[np.ndarray, " n_1"]) -> Float[np.ndarray
     reversed_sums = np.zeros(len(v) + 2)
     for k in range(len(v) - 1, -1, -1):
         reversed_sums[k] = v[k] + reversed_sums[k + 2]
+    # 1 − 2 (v_(m+1) + v_(m+3) + …) for m = 0, …, n
     return np.clip(1 - 2 * reversed_sums[1 : len(v) + 1], 0.0, 1.0)
 
 
@@ -163,13 +169,16 @@ def _without_root(n: int, nonzero: int, nonnegative: bool, omega: NDArray) -> ND
     start = np.exp(-nonzero * omega**2 / 2) * step / pi
     start[0] /= 2
     turn = wofz(omega / np.sqrt(2))
+    # nodes run down from zero, so that the weights are negative
     integral = -weights @ np.exp(-1j * omega * heights[:, None])
     volumes = np.zeros(n + 1)
     if not nonnegative:
-        volumes[n] = (integral @ (start * turn**others)).real
+        volumes[n] = (integral @ (start * turn**others)).real  # P(G + Σ|g_i| < 0)
         return volumes
     orders = np.arange(others + 1)
+    # C(n − s, j)/2^(n − s): j of the g_i are positive
     shares = np.exp([_log_choose(others, j) - others * np.log(2) for j in range(others + 1)])
+    # row j: G with j positive g_i
     powers = np.cumprod(np.vstack([start, np.broadcast_to(turn, (others, len(omega)))]), axis=0)
     volumes[nonzero + orders] = shares * (powers @ integral).real
     return volumes

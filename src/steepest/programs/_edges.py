@@ -61,6 +61,7 @@ def _ascend(x: np.ndarray, s: np.ndarray, u: np.ndarray) -> np.ndarray:
         better = edges > top
         top = np.where(better, edges, top)
         best = np.where(better[:, None], u, best)
+        # gradient of the edge, Σ_{active} s_i x_i, shape (starts, d)
         slope = ((active > 0) * s) @ x
         u = _units(u + step * _units(slope))
     return best
@@ -72,11 +73,11 @@ def _polish(x: np.ndarray, s: np.ndarray, u: np.ndarray) -> np.ndarray:
     columns = x[against].T
     edge = np.maximum(x @ u, 0) @ s
     for _ in range(_ROUNDS):
-        slope = x.T @ (np.maximum(s, 0) * (x @ u > 0))
+        slope = x.T @ (np.maximum(s, 0) * (x @ u > 0))  # g, a subgradient of P at u
         if columns.size:
             box = (np.zeros(columns.shape[1]), -s[against])
             alpha = lsq_linear(columns, slope, box, method="bvls", tol=1e-14).x
-            slope = slope - columns @ alpha
+            slope = slope - columns @ alpha  # the minimizer's residual: its direction is the best u
         size = np.linalg.norm(slope)
         if not size > 0:
             return u

@@ -69,11 +69,11 @@ def feature_margin(
             f"feature margin: expected finite neurons of shape (m, {x.shape[1]}), got shape {weights.shape}"
         )
     active = (weights @ x.T > 0).astype(float)  # (m, n)
-    inner = y[:, None] * (x @ x.T) * y
+    inner = y[:, None] * (x @ x.T) * y  # y_i y_k ⟨x_i, x_k⟩
     unit = float(np.linalg.norm(x, axis=1).max()) or 1.0
     for solve in (_by_newton, _by_cones):
         value, q = solve(x, y, active, inner, tolerance * unit)
-        gap = float(_neurons(q, active, inner)[1].mean()) - value
+        gap = float(_neurons(q, active, inner)[1].mean()) - value  # dual value minus primal value
         if gap <= tolerance * unit:
             return FeatureMargin(value, q, max(gap, 0.0))
     raise UserError(
@@ -126,8 +126,8 @@ def _by_cones(
 
 def _neurons(q: np.ndarray, active: np.ndarray, inner: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return what each neuron's sum gives each example, ``(m, n)``, and the lengths of the sums, ``(m,)``."""
-    pulls = active * ((active * q) @ inner)
-    return pulls, np.sqrt(np.maximum(pulls @ q, 0))
+    pulls = active * ((active * q) @ inner)  # y_i ⟨x_i, Σ_k q_k y_k x_k 1_jk⟩ 1_ji
+    return pulls, np.sqrt(np.maximum(pulls @ q, 0))  # ‖sum_j‖² = Σ_i q_i pulls_ji
 
 
 def _centre(q: np.ndarray, active: np.ndarray, inner: np.ndarray, barrier: float) -> np.ndarray:
@@ -139,18 +139,21 @@ def _centre(q: np.ndarray, active: np.ndarray, inner: np.ndarray, barrier: float
     for _ in range(_NEWTON):
         pulls, lengths = _neurons(q, active, inner)
         sizes = np.hypot(lengths, barrier)
-        slope = (pulls / sizes[:, None]).mean(0) - barrier / q
+        slope = (pulls / sizes[:, None]).mean(0) - barrier / q  # ∂ length²/∂q_i = 2 pulls_ji
+        # second derivatives of length²/2 over the size, less
         bend = inner * ((active / sizes[:, None]).T @ active) / count
+        # those of the root: pulls pullsᵀ/size³
         bend -= (pulls / sizes[:, None] ** 3).T @ pulls / count
         # in the unknowns log q the system is well conditioned
         system = q[:, None] * bend * q + barrier * np.eye(len(q))
         both = np.linalg.solve(system, np.stack([q * slope, q], axis=1))
         multiplier = (q @ both[:, 0]) / (q @ both[:, 1])
-        step = -q * (both[:, 0] - multiplier * both[:, 1])
+        step = -q * (both[:, 0] - multiplier * both[:, 1])  # Σ step = 0 keeps q on the simplex
         gain = -float(slope @ step)
         if gain <= 1e-3 * barrier:
             break
         now = sizes.mean() - barrier * np.log(q).sum()
+        # no weight loses more than nine tenths
         share = min(1.0, 0.9 / max(float(-(step / q).min()), 0.1))
         while share > 1e-9:
             after = q + share * step

@@ -101,17 +101,22 @@ def least_cost_function(
     bent = np.abs(np.diff(chords)).sum()
     both = chords[0] + chords[-1]
     # What the ends give way, so that the two terms of the cost become equal, first on the left.
+    # giving way by e adds e to ∫|f''| and takes e from |f'(-∞) + f'(+∞)|: equal at e = (|both| -
+    # bent)/2
     spare = np.sign(both) * max(0.0, abs(both) - bent) / 2
     slopes = np.concatenate([[chords[0] - spare], chords, [chords[-1]]])
     cost = relu_cost(x, slopes)
     if penalty > 0:
         objective = float(((values - y) ** 2).mean() / 2 + penalty * cost)
+        # stationarity in the values: (f - y)/n + λμ = 0
         dual = _admissible((y - values) / (len(x) * penalty), x)
+        # Fenchel: |f - y|²/2n ≥ λ⟨μ, y - f⟩ - nλ²|μ|²/2, and C(f) ≥ ⟨μ, f⟩ as no neuron earns more
+        # than 1
         bound = penalty * float(dual @ y) - len(x) * penalty**2 * float(dual @ dual) / 2
     else:
         objective = cost
         dual = _multipliers(x, y)
-        bound = float(dual @ y)
+        bound = float(dual @ y)  # C(f) ≥ ⟨μ, f⟩ = ⟨μ, y⟩ for every interpolant
     return LeastCost(x, slopes, values, cost, objective, dual, objective - bound)
 
 

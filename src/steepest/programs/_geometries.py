@@ -84,6 +84,7 @@ def fourier_margin(x: Float[Any, "n d"], y: Float[Any, " n"], bias: bool = False
     """
     x, y = check_inputs("Fourier margin", x, y)
     basis, groups, c = _waves(x.shape[1])
+    # an orthonormal basis keeps inner products: x @ basis, (n, d)
     program = margin_in(_grouped(groups, c), x @ basis, y, bias)
     return replace(program, direction=basis @ program.direction)
 
@@ -126,7 +127,7 @@ def kernel_margin(
     if not kept.any():
         kept[-1] = True  # the zero kernel: no margin, found by the program
     root = np.sqrt(np.maximum(values[kept], 0))
-    features = vectors[:, kept] * root
+    features = vectors[:, kept] * root  # rows φ(x_i) with φφᵀ = K
     program = hard_margin(features, y, "l2", bias)
     # w = Σ_i a_i φ(x_i) with φ the rows of V √Λ: a = V Λ^{-1/2} w.
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -149,7 +150,10 @@ def _grouped(groups: list[np.ndarray], c: np.ndarray) -> Geometry:
         return np.array([np.linalg.norm(w[group]) for group in groups])
 
     return Geometry(
-        expression, lambda w: float(c @ sizes(w)), lambda z: float((sizes(z) / c).max())
+        # the dual norm is max_g ‖z_g‖₂/c_g
+        expression,
+        lambda w: float(c @ sizes(w)),
+        lambda z: float((sizes(z) / c).max()),
     )
 
 

@@ -159,7 +159,7 @@ def hypentropy_interpolation(
         )
         iterations += spent
     u = x.T @ nu
-    beta = 2 * s * np.sinh(u)
+    beta = 2 * s * np.sinh(u)  # β = ∇Q*(u), where the conjugate is Σ 2 s (cosh u - 1)
     value = float(hypentropy(beta, s))
     # cosh u - 1 = 2 sinh²(u/2), without cancellation at small u.
     gap = value - float(nu @ y - np.sum(4 * s * np.sinh(u / 2) ** 2))
@@ -208,7 +208,7 @@ def _newton_step(
 
 def _euclidean(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Interpolation:
     root = np.sqrt(weights)
-    beta = np.linalg.lstsq(x / root, y)[0] / root
+    beta = np.linalg.lstsq(x / root, y)[0] / root  # least √(Σ ω β²): least ‖√ω β‖₂
     size = np.linalg.norm(y)
     residual = float(np.linalg.norm(x @ beta - y) / size) if size > 0 else 0.0
     value = float(np.linalg.norm(root * beta))
@@ -219,7 +219,7 @@ def _euclidean(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Interpolati
         else np.zeros(len(y))
     )
     possible = residual <= _INTERPOLABLE
-    gap = value - float(nu @ y)
+    gap = value - float(nu @ y)  # value minus ⟨ν, y⟩, the dual of a norm on its unit ball
     reason = (
         ""
         if possible
@@ -237,6 +237,7 @@ def _basis_pursuit(x: np.ndarray, y: np.ndarray) -> Interpolation:
     solve_tightly(cp.Problem(cp.Minimize(cp.norm1(beta)), [fit]))
     weights = unit * np.asarray(beta.value)
     nu = fit.dual_value
+    # the solver's sign of an equality's multiplier is a convention
     nu = nu * (1 if nu @ y >= 0 else -1)
     # Shrunk into the dual ball ‖Xᵀν‖_∞ ≤ 1, so that its value is a proof.
     nu = nu / max(1.0, np.abs(x.T @ nu).max())

@@ -130,11 +130,13 @@ def kkt_from_gradients(
     c = u.min() ** (-1 / degree)
     scaled = c ** (degree - 1) * slopes.T / (c * size)  # columns ∇u_i/‖θ‖
     excess = degree * (u / u.min() - 1) / (c * size) ** 2
+    # the weighted sum of excesses as one more residual, which is to be 0
     columns = np.vstack([scaled, excess])
     target = np.append(flat / size, 0.0)
     if kinks is None:
         kinks = Kinks(np.zeros(0, int), np.zeros((0, len(flat))))
     jumps = c ** (degree - 1) * np.asarray(kinks.jump).T / (c * size)
+    # kinks do not change the margins, hence not the excess
     turns = np.vstack([jumps, np.zeros(jumps.shape[1])])
     multipliers, residual = _least_squares(columns, turns, np.asarray(kinks.example), target)
     stationarity = float(np.linalg.norm(residual[:-1]))
@@ -166,6 +168,7 @@ def _least_squares(
         weights, _ = nnls(rays, target)
         residual = target - rays @ weights
         gain = turns.T @ residual
+        # ⟨a_i, residual⟩ with every kink that adds to it
         best = columns.T @ residual + np.bincount(example, np.maximum(gain, 0), count)
         improving = np.flatnonzero(best > _TOLERANCE)
         used = weights > 0
@@ -187,7 +190,7 @@ def _check(u: np.ndarray, slopes: np.ndarray, flat: np.ndarray, degree: float) -
         raise UserError(
             f"KKT residuals: expected finite margins of shape (n,), got shape {u.shape} or NaN"
         )
-    euler = slopes @ flat
+    euler = slopes @ flat  # Euler's identity: L u
     scale = np.abs(u).max() + 1e-300
     if np.abs(euler - degree * u).max() > 1e-6 * degree * scale:
         fitted = float(euler @ u / (u @ u)) if u.any() else np.nan

@@ -94,8 +94,10 @@ def neuron_margin(
     certificate = "exact" if x.shape[1] <= 2 else "search"
     gap = np.inf
     for rounds in range(1, _ROUNDS + 1):
+        # features of the neurons, (n, k)
         program = hard_margin(np.maximum(x @ directions.T, 0), y, "l1")
         edges, more = edges_under(program.dual * y)
+        # weak duality: no combination of neurons has a margin above the largest edge under q
         gap = float(np.abs(edges).max()) - program.margin
         if gap <= tolerance * unit:
             return NeuronMargin(
@@ -156,11 +158,14 @@ def neuron_edges(
             f"neurons in the plane: expected inputs of shape (n, 2), got {x.shape}; choose two coordinates"
         )
     angles = np.arctan2(x[:, 1], x[:, 0])
+    # where ⟨u, x_i⟩ changes sign
     ends = np.unique(np.mod(np.concatenate([angles + np.pi / 2, angles - np.pi / 2]), 2 * np.pi))
+    # one direction inside every arc
     middle = _unit((ends + np.append(ends[1:], ends[0] + 2 * np.pi)) / 2)
-    sums = ((middle @ x.T > 0) * signed) @ x
+    sums = ((middle @ x.T > 0) * signed) @ x  # Σ_{active} s_i x_i of each arc, (arcs, 2)
     size = np.linalg.norm(sums, axis=1, keepdims=True)
     along = (sums / np.where(size > 0, size, 1.0))[size[:, 0] > 0]
+    # on an arc the edge is ⟨u, sum⟩: extremal at ±sum/|sum|, or at the arc's ends
     directions = np.vstack([_unit(ends), along, -along])
     return np.maximum(directions @ x.T, 0) @ signed, directions
 

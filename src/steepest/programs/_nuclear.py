@@ -115,7 +115,7 @@ def nuclear_norm_interpolation(
     sizes = sizes[kept]
     right = right[kept]
     # the same equations with orthonormal rows: ⟨right_k, vec W⟩ = targets_k
-    targets = (y / unit) @ left / sizes
+    targets = (y / unit) @ left / sizes  # flat = left sizes right: right vec W = leftᵀ y/sizes
     residual = float(np.linalg.norm(flat @ (targets @ right) - y / unit))
     if residual > _INTERPOLABLE:
         fit = unit * (targets @ right).reshape(d1, d2)
@@ -131,13 +131,13 @@ def nuclear_norm_interpolation(
             fit, np.zeros(m), _nuclear(fit), np.inf, residual, 0.0, False, reason
         )
     matrix, multipliers = solution or _solved(right, targets, (d1, d2), semidefinite)
-    nu = left @ (multipliers / sizes)
+    nu = left @ (multipliers / sizes)  # flatᵀ ν = rightᵀ multipliers
     nu = nu * (1 if nu @ y >= 0 else -1)
     # into the dual ball: its value is a proof
     nu = nu / max(1.0, _size(np.tensordot(nu, a, 1), semidefinite))
     matrix = unit * matrix
     value = _nuclear(matrix)
-    residual = float(np.linalg.norm(flat @ matrix.ravel() - y) / unit)
+    residual = float(np.linalg.norm(flat @ matrix.ravel() - y) / unit)  # relative, as unit = ‖y‖
     apart = _uniqueness(np.tensordot(nu, a, 1), right, semidefinite)
     return NuclearInterpolation(matrix, nu, value, value - float(nu @ y), residual, apart, True)
 
@@ -184,7 +184,7 @@ def nuclear_norm_margin(measurements: Float[Any, "m d1 d2"]) -> NuclearMargin:
         margin = float((flat @ matrix.ravel()).min())
         q = np.maximum(np.asarray(fits.dual_value), 0.0)
         q = q / q.sum()
-    bound = _size((q @ flat).reshape(d1, d2), False)
+    bound = _size((q @ flat).reshape(d1, d2), False)  # weak duality: an upper bound of every margin
     if margin <= _SEPARABLE:
         return NuclearMargin(0.0, np.zeros((d1, d2)), q, unit * bound, 0.0, False)
     active = flat @ matrix.ravel() <= margin * (1 + _ACTIVE)
@@ -254,6 +254,7 @@ def common_eigenvectors(measurements: Float[Any, "m d d"]) -> Float[np.ndarray, 
         )
     # A combination with generic coefficients keeps apart whatever one of the matrices keeps apart.
     basis = np.linalg.eigh(
+        # symmetric parts
         np.tensordot(np.cos(1 + np.arange(len(a))), (a + a.transpose(0, 2, 1)) / 2, 1)
     )[1]
     left = np.abs((basis.T @ a @ basis) * (1 - np.eye(a.shape[1]))).max(initial=0.0)
@@ -295,8 +296,10 @@ def commuting_limit(
         raise UserError(
             f"limit of the flow: expected a positive scale of the start, got {scale}; try 1e-3"
         )
+    # eigenvalues of each A_i in the common basis, (m, d)
     x = np.diagonal(basis.T @ a @ basis, axis1=1, axis2=2)
     with np.errstate(over="ignore"):  # a step that the line search tries may be too long
+        # nearest to α² in relative entropy: α² exp(Σ ν_i x_i)
         limit = bregman_interpolation(x, y, _ENTROPY, np.full(x.shape[1], float(scale) ** 2))
     if not limit.interpolable:
         raise UserError(
@@ -375,8 +378,9 @@ def _dual_uniqueness(matrix: np.ndarray, active: np.ndarray) -> float:
     """Return how well the multipliers of active measurements are told by their sum on range and row space."""
     left, sizes, right = np.linalg.svd(matrix)
     place = int((sizes > _ACTIVE * sizes[0]).sum())
-    parts = left.T @ active @ right.T
-    parts[:, place:, place:] = 0.0
+    parts = left.T @ active @ right.T  # in singular bases of W
+    parts[:, place:, place:] = 0.0  # off range and row space, where nothing is asked
+    # more unknowns than entries outside that block
     if len(active) > place * (sum(matrix.shape) - place):
         return 0.0
     values = np.linalg.svd(parts.reshape(len(active), -1), compute_uv=False)
@@ -406,6 +410,6 @@ def _uniqueness(matrix: np.ndarray, rows: np.ndarray, semidefinite: bool) -> flo
         (np.outer(p[:, i], q[:, j]) + np.outer(p[:, j], q[:, i])) / (2 if i == j else 2**0.5)
         for i, j in upper
     ]
-    if len(basis) > len(rows):
+    if len(basis) > len(rows):  # a map to fewer dimensions has a kernel
         return 0.0
     return float(np.linalg.svd(rows @ np.array([b.ravel() for b in basis]).T, compute_uv=False)[-1])

@@ -54,6 +54,8 @@ def parity_margins(d: int, k: int) -> ParityMargins:
         raise UserError(f"parity margins: expected from 1 to d = {d} bits of the parity, got {k}")
     if k % 2 and k > 1:
         return ParityMargins(0.0, 0.0)
+    # for k = 1 the neuron on that bit: E y relu(x_1) = ½/√d
     first = 0.5 / sqrt(d) if k == 1 else comb(k - 2, k // 2 - 1) / (2 ** (k - 1) * sqrt(k * d))
+    # inner products t = 1 − 2h/d at Hamming distance h
     tangent = sqrt(walsh_eigenvalues(arc_cosine(np.linspace(1, -1, d + 1)).inner, [k])[0])
     return ParityMargins(first, tangent)

@@ -43,5 +43,5 @@ def path_norm(weights: Sequence[Array], order: int = 1) -> Scalar:
         )
     into = jnp.ones(shapes[0][1])
     for weight in weights:
-        into = jnp.abs(weight) ** order @ into
+        into = jnp.abs(weight) ** order @ into  # |W_l|^p ⋯ |W_1|^p 1, from the inputs up
     return into.sum() ** (1 / order)

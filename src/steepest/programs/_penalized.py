@@ -124,6 +124,7 @@ def penalized_neurons(
     directions = neuron_edges(x, y)[1]
     excess = np.inf
     for _ in range(_ROUNDS):
+        # λ‖θ‖² = 2λ‖a‖₁, since v² + |w|² ≥ 2 |v| |w| with equality at the minimum
         restricted = _solve(
             y[:, None] * np.maximum(x @ directions.T, 0), log_strength + np.log(2), "l1", loss
         )
@@ -179,12 +180,14 @@ def certified_excess(
     log_scale = -log_strength - np.log(margins.size)
     with np.errstate(over="ignore"):
         q = np.exp(log_scale + _log_slopes(margins, loss))
+        # over λ: (1/λn) Σ ℓ + P
         value = np.exp(log_scale + _log_losses(margins, loss)).sum() + size
     if not np.isfinite(value):
         return float("inf")
     if penalty == "l1":
-        q = q / max(force(q), 1.0)
-    spent = force(q) ** 2 / 4 if penalty == "l2" else 0.0
+        q = q / max(force(q), 1.0)  # scaled into the dual ball of the largest force
+    spent = force(q) ** 2 / 4 if penalty == "l2" else 0.0  # P*(z) = ‖z‖²/4 for P = ‖β‖²
+    # (1/λn) Σ H(λn q_i) = Σ entr(q_i) + q_i log(1/λn) + rest
     lowest = entr(q).sum() + log_scale * q.sum() + _rest(q, np.exp(log_scale), loss) - spent
     return float(value / lowest - 1) if lowest > 0 else float("inf")
 
@@ -222,6 +225,7 @@ def weak_guarantee(
     def log_value(log_scale: float) -> float:
         return float(
             np.logaddexp(
+                # log ℓ(γ* R^L) and log λR², R = exp(log_scale)
                 _log_losses(margin * np.exp(degree * log_scale), loss),
                 log_strength + 2 * log_scale,
             )
@@ -234,7 +238,7 @@ def weak_guarantee(
     )
     log_total = float(np.log(n)) + log_value(best.x)
     if loss == "exponential":
-        length = -log_total
+        length = -log_total  # −log(nB), below γ*‖θ_λ‖^L
         lost = float(np.log(n))
     else:
         length = -_log_expm1(np.exp(log_total))
@@ -249,7 +253,8 @@ def _solve(
 ) -> PenalizedMinimum:
     """Solve the dual by a barrier method, in the units of some feasible q: numbers of order one, however small λ."""
     log_scale = -log_strength - np.log(len(signed))
-    total = 1 / np.abs(signed.mean(0)).max()
+    total = 1 / np.abs(signed.mean(0)).max()  # q = total/n on every example has largest force one
+    # log of 1/(λ n total): q = total p turns the dual's log(1/λn) into it
     log_unit = log_scale - np.log(total)
     climb = partial(_climb, log_unit=log_unit, loss=loss)
     forced = total * signed
@@ -261,12 +266,15 @@ def _solve(
             p = climb(p, weight=weight, barrier=partial(_walls, forced=forced, weight=weight))
         forces = p @ forced
         weight = barrier * 0.2 ** (_BARRIERS - 1)
+        # stationarity: margins = signed β with β the difference of the two walls' multipliers,
+        # times total
         beta = total * weight * (1 / (1 - forces) - 1 / (1 + forces))
         size = float(np.abs(beta).sum())
     else:
+        # total ‖Σ p y x‖²/4 = ½ pᵀ gram p after division by the common factor total
         gram = total / 2 * signed @ signed.T
         p = climb(p, weight=1.0, barrier=lambda p: (-p @ gram @ p / 2, -gram @ p, gram))
-        beta = total / 2 * p @ signed
+        beta = total / 2 * p @ signed  # β = ∇P* = ½ Σ q_i y_i x_i
         size = float(beta @ beta)
     margins = signed @ beta
     dual = np.exp(log_scale + _log_slopes(margins, loss))
@@ -297,12 +305,12 @@ def _log_losses(margins: Any, loss: LossName) -> Any:
 
 def _log_slopes(margins: np.ndarray, loss: LossName) -> np.ndarray:
     """Return ``log(-ℓ'(m))``."""
-    return -margins if loss == "exponential" else -np.logaddexp(0, margins)
+    return -margins if loss == "exponential" else -np.logaddexp(0, margins)  # -ℓ' = 1/(1 + e^m)
 
 
 def _log_expm1(x: float) -> float:
     """Return ``log(exp(x) - 1)``, for x > 0."""
-    return float(x + np.log(-np.expm1(-x)))
+    return float(x + np.log(-np.expm1(-x)))  # e^x - 1 = e^x (1 - e^{-x})
 
 
 def _rest(p: np.ndarray, unit: float, loss: LossName) -> float:
@@ -322,6 +330,7 @@ def _walls(
         return -np.inf, p, forced
     above = 1 / (1 - forces)
     below = 1 / (1 + forces)
+    # forced diag(1/(1 - f)² + 1/(1 + f)²) forcedᵀ
     curved = (forced * (above**2 + below**2)) @ forced.T
     return (
         -weight * float(np.log(above * below).sum()),
@@ -351,6 +360,7 @@ def _climb(
             return -np.inf
         inner = np.maximum(p, _SMALL)
         past = np.minimum(p - _SMALL, 0.0)
+        # Taylor to second order at _SMALL: entr' = -1 - log p, entr'' = -1/p
         curved = entr(inner) - (1 + np.log(_SMALL)) * past - past**2 / (2 * _SMALL)
         return float(curved.sum() + log_unit * p.sum()) + _rest(p, unit, loss) + barrier(p)[0]
 

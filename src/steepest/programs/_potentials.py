@@ -208,6 +208,8 @@ def _power(w: Array, exponent: float) -> Array:
 
 
 def _norm(w: Array, p: float) -> Scalar:
+    # in units of the largest entry no power overflows; the inner where keeps derivatives finite at
+    # w = 0
     largest = jnp.abs(w).max()
     unit = jnp.where(largest > 0, largest, 1.0)
     inside = jnp.sum(jnp.abs(w / unit) ** p)
@@ -218,4 +220,4 @@ def _dual_map(w: Array, p: float) -> Array:
     """Return the gradient of ``½ ‖w‖_p²``: ``‖w‖_p^{2-p} sign(w) |w|^{p-1}``."""
     size = _norm(w, p)
     unit = jnp.where(size > 0, size, 1.0)
-    return unit * _power(w / unit, p - 1)
+    return unit * _power(w / unit, p - 1)  # ‖w‖^{2-p} |w|^{p-1} = ‖w‖ (|w|/‖w‖)^{p-1}

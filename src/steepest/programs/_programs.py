@@ -156,10 +156,11 @@ def margin_in(
             w, b, q = _shortest(signed / margin, y / margin if bias else None, geometry)
         w, b, q = _polish(signed, signs, w, b, q) if geometry.euclidean else (w, b, q)
         size = geometry.norm(w)
-        w = w / size
+        w = w / size  # margins are homogeneous of degree one in (w, b)
         b = b / size
         margin = (signed @ w + b * y).min()
     q = _simplex(q, signs)
+    # weak duality: min_i margin_i ≤ ⟨Σ q_i y_i x_i, w⟩ ≤ ‖Σ q_i y_i x_i‖_* for ‖w‖ ≤ 1
     bound = float(geometry.dual(q @ signed))
     support = np.flatnonzero(q > _ACTIVE)
     if margin <= _RESOLUTION:
@@ -175,7 +176,7 @@ def _ordered(order: float) -> Geometry:
     """Return the ℓp norm of an order from 1 to ∞."""
     import cvxpy as cp
 
-    dual = {1: np.inf, np.inf: 1}.get(order) or order / (order - 1)
+    dual = {1: np.inf, np.inf: 1}.get(order) or order / (order - 1)  # 1/p + 1/q = 1
     # 1, 2 and ∞ are linear or second-order cones, other orders take power cones
     spelled = {1: 1, 2: 2, np.inf: "inf"}.get(order)
     power: Any = order  # cvxpy takes fractions, whatever its annotation says
@@ -237,6 +238,7 @@ def _polish(
     right = np.ones(len(support))
     if signs is not None:
         edge = signs[support]
+        # bordered by s·a = 0, the stationarity in b
         system = np.block([[system, edge[:, None]], [edge[None, :], np.zeros((1, 1))]])
         right = np.append(right, 0.0)
     solution = np.linalg.lstsq(system, right)[0]
@@ -244,7 +246,7 @@ def _polish(
     offset = 0.0 if signs is None else float(solution[-1])
     candidate = a @ rows
     values = signed @ candidate + (0.0 if signs is None else offset * signs)
-    if (a < 0).any() or values.min() < 1 - 1e-9:
+    if (a < 0).any() or values.min() < 1 - 1e-9:  # multipliers not negative, margins at least one
         return w, b, q
     exact = np.zeros(len(signed))
     exact[support] = a
@@ -259,7 +261,7 @@ def _simplex(q: np.ndarray, signs: np.ndarray | None) -> np.ndarray:
     halves = np.where(
         signs > 0, q * (signs > 0) / q[signs > 0].sum(), q * (signs < 0) / q[signs < 0].sum()
     )
-    return 0.5 * halves
+    return 0.5 * halves  # halves on either label: Σ q_i y_i = 0
 
 
 def _reason(members: int, bound: float) -> str:

@@ -52,7 +52,7 @@ def quasi_norm_interpolation(
         raise UserError(
             "quasi-norm: expected inputs of full row rank, got none; drop repeated examples"
         )
-    candidates = np.linalg.solve(blocks[regular], y[:, None])[..., 0]
+    candidates = np.linalg.solve(blocks[regular], y[:, None])[..., 0]  # (regular vertices, n)
     best = int(np.argmin((np.abs(candidates) ** order).sum(1)))
     beta = np.zeros(d)
     beta[places[regular][best]] = candidates[best]
@@ -154,7 +154,9 @@ def _minima(signed: np.ndarray, k: int, order: float) -> np.ndarray:
     support = support[kept]
     blocks = blocks[kept]
     beta = np.linalg.solve(blocks, np.ones((len(blocks), k, 1)))[..., 0]
+    # gradient of Σ |β_i|^p on the support
     slope = order * np.abs(beta) ** (order - 1) * np.sign(beta)
+    # blocksᵀ λ = slope
     multipliers = np.linalg.solve(np.swapaxes(blocks, 1, 2), slope[..., None])[..., 0]
     whole = np.zeros((len(beta), d))
     pull = np.zeros((len(beta), n))
@@ -166,6 +168,7 @@ def _minima(signed: np.ndarray, k: int, order: float) -> np.ndarray:
 
 
 def _regular(blocks: np.ndarray) -> np.ndarray:
+    # Hadamard: |det| ≤ product of the columns' norms
     size = np.maximum(np.linalg.norm(blocks, axis=1), 1e-300).prod(-1)
     return np.abs(np.linalg.det(blocks)) > _SINGULAR * size
 

@@ -50,6 +50,7 @@ class LogisticSplit:
     def turn(self) -> Float[np.ndarray, "d d"]:
         """Return an orthonormal basis of all space whose first k columns are ``basis``."""
         k = self.basis.shape[1]
+        # Gram–Schmidt: the columns after the k-th complete the basis
         whole = np.linalg.qr(np.hstack([self.basis, np.eye(len(self.basis))]))[0]
         return np.hstack([self.basis, whole[:, k:]])
 
@@ -101,11 +102,12 @@ def logistic_split(x: Float[Any, "n d"], y: Float[Any, " n"]) -> LogisticSplit:
     overlapping = signed[~part]
     basis = _span(overlapping, x.shape[1])
     offset = basis @ _minimize(overlapping @ basis)
+    # along the ray the part's losses tend to zero, and those outside do not change
     risk = float(np.logaddexp(0, -overlapping @ offset).sum() / len(y))
     direction = np.zeros(x.shape[1])
     margin = 0.0
     if part.any():
-        away = signed[part] - signed[part] @ basis @ basis.T
+        away = signed[part] - signed[part] @ basis @ basis.T  # projected off S, (part, d)
         program = hard_margin(away, np.ones(len(away)))
         direction = program.direction
         margin = program.margin
@@ -132,6 +134,7 @@ def _part(signed: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         raise UserError(
             f"logistic split: expected a solution of the linear program, got {solution.message!r}"
         )
+    # u may be scaled until every positive t is 1: at the optimum t is 0 or 1
     return solution.x[d:] > 0.5, solution.x[:d], np.maximum(-solution.ineqlin.marginals, 0.0)
 
 
@@ -147,10 +150,12 @@ def _minimize(rows: np.ndarray, budget: int = 200) -> np.ndarray:
     v = np.zeros(rows.shape[1])
     scale = np.abs(rows).max(initial=0.0)
     for _ in range(budget if rows.size else 0):
+        # σ(-m), minus the slope of log(1 + e^{-m})
         wrong = 1 / (1 + np.exp(np.clip(rows @ v, -700, 700)))
         slope = -wrong @ rows
         if np.linalg.norm(slope) <= _TOLERANCE * scale * len(rows):
             break
+        # Hessian Σ σ(-m) σ(m) row rowᵀ
         step = -np.linalg.lstsq((wrong * (1 - wrong) * rows.T) @ rows, slope)[0]
         value = np.logaddexp(0, -rows @ v).sum()
         length = 1.0

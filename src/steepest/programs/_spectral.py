@@ -44,6 +44,7 @@ def spectral_complexity(weights: Sequence[Array], reference: Sequence[Array]) ->
     moved = jnp.stack(
         [row_group_norm(w - start) for w, start in zip(weights, reference, strict=True)]
     )
+    # (Σ (moved/‖W_i‖)^{2/3})^{3/2}, the norm of order 2/3
     return jnp.prod(lipschitz) * jnp.sum((moved / lipschitz) ** (2 / 3)) ** (3 / 2)
 
 

@@ -67,12 +67,14 @@ def squared_neurons(
     if not penalty > 0:
         raise UserError(f"squared neurons: expected a positive penalty λ, got {penalty}")
     angles = np.arctan2(x[:, 1], x[:, 0])
+    # directions at which some ⟨u, x_i⟩ changes sign
     ends = np.unique(np.mod(np.concatenate([angles + np.pi / 2, angles - np.pi / 2]), 2 * np.pi))
     width = np.append(ends[1:], ends[0] + 2 * np.pi) - ends
     if directions is not None:
         given = np.asarray(directions, float).reshape(-1, 2)
         if not len(given):
             return SquaredNeurons(float(y @ y / 2), np.zeros(len(y)), np.zeros((0, 2)), np.zeros(0))
+        # angle from the start of each arc, (k, arcs)
         beyond = np.mod(np.arctan2(given[:, 1], given[:, 0])[:, None] - ends + NEAR, 2 * np.pi)
         allowed = (beyond <= width + 2 * NEAR).any(0)
         ends = ends[allowed]
@@ -84,9 +86,11 @@ def squared_neurons(
     constraints: list[Any] = []
     outputs: Any = 0
     for i, active in enumerate(patterns):
+        # the arc's cone: ⟨w, x_i⟩ ≥ 0 if active, ≤ 0 if not
         side = np.where(active, 1.0, -1.0)[:, None] * x
         constraints += [side @ up[i] >= 0, side @ down[i] >= 0]
-        outputs = outputs + (active[:, None] * x) @ (up[i] - down[i])
+        outputs = outputs + (active[:, None] * x) @ (up[i] - down[i])  # relu is linear on the arc
+    # ½(v² + ‖w‖²) ≥ |v|‖w‖, with equality at the balanced layer
     size = cp.sum(cp.norm(up, axis=1)) + cp.sum(cp.norm(down, axis=1))
     problem: Any = cp.Problem(
         cp.Minimize(cp.sum_squares(outputs - y) / 2 + penalty * size), constraints

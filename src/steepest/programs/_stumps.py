@@ -82,7 +82,7 @@ def stump_margin(stumps: Stumps, y: Float[Any, " n"], tolerance: float = 1e-8) -
         active = np.union1d(active, _best(_edges(stumps, q * y), np.asarray(stumps.feature)))
         rounds = rounds + 1
         margin, w, q = _program(y[:, None] * stumps.matrix(active))
-        gap = float(np.abs(_edges(stumps, q * y)).max()) - margin
+        gap = float(np.abs(_edges(stumps, q * y)).max()) - margin  # weak duality over all stumps
     if margin <= _RESOLUTION:
         return StumpMargin(0.0, active[:0], w[:0], q, max(gap + margin, 0.0), False, rounds)
     used = np.flatnonzero(w)
@@ -110,6 +110,7 @@ def _program(signed: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     size = np.abs(w).sum()
     # where the margin is zero the two signs of one column may cancel, and what rounding leaves has no direction
     w = w / size if size > _RESOLUTION else np.zeros(k)
+    # multipliers of γ ≤ margin_i; they add up to one, as γ is free
     q = np.maximum(-solution.ineqlin.marginals, 0.0)
     return float((signed @ w).min()), w, q / q.sum()
 
@@ -117,6 +118,7 @@ def _program(signed: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
 def _edges(stumps: Stumps, signed: np.ndarray) -> np.ndarray:
     """Return ``Σ_i s_i h(x_i)`` of every stump: ``Stumps.edges`` in NumPy, which compiles nothing for a new size."""
     below = np.cumsum(signed[np.asarray(stumps.order)], axis=1)
+    # above minus below: all minus twice what is below
     return signed.sum() - 2 * below[np.asarray(stumps.feature), np.asarray(stumps.cut)]
 
 

@@ -60,6 +60,7 @@ def extrapolate(values: ArrayLike, steps: ArrayLike, orders: Sequence[float]) ->
     steps = np.asarray(steps, float)
     _check(values, steps, orders)
     rows = values.reshape(len(steps), -1)
+    # the k-th takes the k + 1 coarsest steps
     extrapolants = [_weights(steps[: k + 1], orders) @ rows[: k + 1] for k in range(len(steps))]
     moves = np.abs(np.diff(extrapolants, axis=0))
     shape = values.shape[1:]
@@ -76,6 +77,7 @@ def _weights(steps: np.ndarray, orders: Sequence[float]) -> np.ndarray:
     # weights that keep the constant and take out each power; rows are scaled, since powers differ in size
     scale = powers.max(axis=1)
     limit = np.eye(used + 1)[0]
+    # Σ_i w_i = 1 and Σ_i w_i h_i^{p_j} = 0
     weights = np.linalg.solve(powers / scale[:, None], limit)
     return np.concatenate([np.zeros(len(steps) - used - 1), weights])
 

@@ -62,6 +62,7 @@ def jackknife(
     values = pseudo_values(estimator, samples)
     repetitions = len(values)
     value = values.mean(axis=0)
+    # standard error of a mean of pseudo-values
     error = values.std(axis=0, ddof=1) / np.sqrt(repetitions)
     half = student_quantile(level, repetitions - 1) * error
     bias = np.asarray(estimator(np.asarray(samples)), float) - value
@@ -99,7 +100,7 @@ def pseudo_values(estimator: Callable[[np.ndarray], Any], samples: ArrayLike) ->
     repetitions = len(rows)
     whole = np.asarray(estimator(rows), float)
     without = [np.asarray(estimator(np.delete(rows, i, axis=0)), float) for i in range(repetitions)]
-    return repetitions * whole - (repetitions - 1) * np.array(without)
+    return repetitions * whole - (repetitions - 1) * np.array(without)  # R θ̂ − (R − 1) θ̂₍₋ᵢ₎
 
 
 def _plain(values: Any) -> Any:

@@ -52,6 +52,7 @@ def simultaneous_intervals(
     repetitions = len(values)
     points = max(values[0].size, 1)
     finite = np.where(np.isfinite(values).all(0), values, np.nan)
+    # Bonferroni: each interval misses with (1 − level)/m
     quantile = student_quantile(1 - (1 - level) / points, repetitions - 1)
     half = quantile * finite.std(axis=0, ddof=1) / math.sqrt(repetitions)
     centre = finite.mean(axis=0)

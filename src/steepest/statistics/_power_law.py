@@ -88,7 +88,7 @@ def _lines(log_x: np.ndarray, log_y: np.ndarray) -> tuple[np.ndarray, np.ndarray
     """Return slopes ``(...)`` and residuals ``(..., points)`` of least-squares lines through ``(..., points)``."""
     across = log_x - log_x.mean()
     up = log_y - log_y.mean(axis=-1, keepdims=True)
-    slopes = np.asarray(up @ across / (across @ across))
+    slopes = np.asarray(up @ across / (across @ across))  # S_xy/S_xx
     return slopes, up - slopes[..., None] * across
 
 
@@ -97,8 +97,8 @@ def _interval_from_residuals(
 ) -> Interval:
     """Return the interval of a slope whose only sign of noise is the scatter about the line."""
     across = log_x - log_x.mean()
-    freedom = log_x.size - 2
-    error = np.sqrt(residuals @ residuals / freedom / (across @ across))
+    freedom = log_x.size - 2  # a line takes two
+    error = np.sqrt(residuals @ residuals / freedom / (across @ across))  # s/√S_xx
     half = float(student_quantile(level, freedom) * error)
     how = f"{level:.0%} of the fit to {log_x.size} points"
     return Interval(slope - half, slope + half, how, Basis.FIT)

@@ -68,6 +68,7 @@ def _spearman(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     middle = (x.shape[-1] + 1) / 2
     x_ranks = rankdata(x, axis=-1) - middle
     y_ranks = rankdata(y, axis=-1) - middle
+    # both variances: ranks have mean (n + 1)/2, with ties too
     sizes = (x_ranks**2).sum(-1) * (y_ranks**2).sum(-1)
     return (x_ranks * y_ranks).sum(-1) / np.sqrt(sizes)
 
@@ -81,4 +82,5 @@ def _kendall_of_one(x: np.ndarray, y: np.ndarray) -> float:
     x_signs = np.sign(x[:, None] - x)
     y_signs = np.sign(y[:, None] - y)
     pairs = np.count_nonzero(x_signs) * np.count_nonzero(y_signs)
+    # ordered pairs count each pair twice, in the numerator and under the root of the product alike
     return float((x_signs * y_signs).sum() / np.sqrt(pairs))

@@ -124,11 +124,12 @@ def _effective_trials(shares: np.ndarray, trials: int) -> np.ndarray:
     every = clusters * trials
     mean = shares.mean(axis=0)
     single = mean * (1 - mean)  # variance of one trial
-    scatter = shares.var(axis=0, ddof=1) / clusters
+    scatter = shares.var(axis=0, ddof=1) / clusters  # variance of the mean of K shares
     with np.errstate(divide="ignore", invalid="ignore"):
+        # n_0 = p̂(1 − p̂)/(s²/K), between K and KT
         plain = np.clip(single / scatter, clusters, every)
     plain = np.where(single == 0, clusters, plain)
-    correlation = (every / plain - 1) / max(trials - 1, 1)
+    correlation = (every / plain - 1) / max(trials - 1, 1)  # ρ_0 from KT/n_0 = 1 + (T − 1)ρ_0
     rare = plain * np.minimum(mean, 1 - mean)  # rarer outcomes, in independent trials
     correlation += (1 - correlation) / (1 + rare)
     return every / (1 + (trials - 1) * correlation)
@@ -139,6 +140,7 @@ def _score_interval(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return all p with ``|share − p| ≤ quantile · √(p(1 − p)/trials)``; the ends 0 and 1 are exact where reached."""
     squared = quantile**2
+    # numerator and denominator of Wilson's formula, times n
     centre = (trials * share + squared / 2) / (trials + squared)
     half = np.sqrt(trials * share * (1 - share) + squared / 4) * quantile / (trials + squared)
     low = np.where(share <= 0, 0.0, centre - half)
