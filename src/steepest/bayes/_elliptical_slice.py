@@ -138,8 +138,7 @@ def _move(
     def look(carry: tuple) -> tuple:
         """Evaluate at an angle, shrink the bracket to it, and draw the next."""
         angle, _, low, high, _, tries = carry
-        # the bracket always holds angle 0, the present state, which lies above the height: so it
-        # ends
+        # angle 0, the present state, is above the height and never leaves the bracket
         low = jnp.where(angle < 0, angle, low)
         high = jnp.where(angle < 0, high, angle)
         draw = jax.random.fold_in(for_shrinking, tries)

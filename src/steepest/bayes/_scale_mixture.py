@@ -61,8 +61,7 @@ def scale_mixture(widths: Sequence[float], power: float, rate: float) -> float:
     logarithm = np.log(rate)
 
     def slope(x: float) -> float:
-        # derivative of the exponent on the real line; it rises, as ψ does, and has one zero: the
-        # saddle
+        # derivative of the exponent on the real line; it rises as ψ does: one zero, the saddle
         return float(psi(x) - logarithm + counts @ (np.log(2 / sizes) + psi(sizes / 2 + x - power)))
 
     def exponent(z: np.ndarray) -> Any:

@@ -208,8 +208,7 @@ def minibatch(
 
     def coins(params: Params, key: Key) -> Array:
         joins = jax.random.bernoulli(key, size / n, (n,))
-        # over size, not over the number drawn: each example has weight (size/n)/size = 1/n in the
-        # mean
+        # over size, not over the number drawn: on average each weighs (size/n)/size = 1/n
         return jnp.where(joins, loss(params, x, y), 0.0).sum() / size
 
     if independent:

@@ -94,16 +94,15 @@ def integrate(
         y, error, slope = attempt(field, state.s, state.y, state.slope, length)
         ratio = _ratio(error, state.y, y, rtol, atol)
         accepted = ratio <= 1  # not so for NaN
-        # the estimated error is of order length^order: this factor would bring the ratio to
-        # _SAFETY^order
+        # error ∝ length^order: this factor would bring the ratio to _SAFETY^order
         factor = jnp.clip(_SAFETY * ratio ** (-1 / order), _SHRINK, _GROW)
         following = length * jnp.where(jnp.isnan(factor), _SHRINK, factor)
         # A step cut short to land says nothing against the length that was planned.
         following = jnp.where(accepted & lands, jnp.maximum(following, state.length), following)
-        # the first step has length zero: it gives the slope at the start, and from that a first
-        # length
+        # the first step has length zero: it only gives the slope at the start
         first = state.steps == 0
         following = jnp.where(first, _first_length(y, slope, rtol, atol), following)
+        # set and not summed, so that it is the reading to the last digit
         s = jnp.where(lands, target, state.s + length)
         y = jnp.where(accepted, y, state.y)
         return _State(

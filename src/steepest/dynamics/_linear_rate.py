@@ -88,7 +88,7 @@ def linear_network_rate(
     highest = inside[-1] if inside.size else 0.0
     spectrum = np.linalg.eigvalsh(imbalance)
     # UᵀU = D + VᵀV ⪰ D gives λ_n(D)_+. For u the lowest eigenvector of UUᵀ, x its eigenvalue:
-    # x² = uᵀWWᵀu + uᵀUDUᵀu ≥ σ_n(W)² + d_- x, which is the root
+    # x² = uᵀWWᵀu + uᵀUDUᵀu ≥ σ_n(W)² + d_- x, so that x is at least the root
     left = max(_largest(spectrum, n), _root(lowest, margin if n <= m else 0.0))
     # the same for V, where −D takes the place of D
     right = max(_largest(-spectrum[::-1], m), _root(-highest, margin if m <= n else 0.0))

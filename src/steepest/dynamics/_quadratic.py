@@ -70,6 +70,7 @@ def quadratic_rates(eigenvalues: ArrayLike) -> QuadraticRates:
         Method(2 / (high + low), 0.0, (high - low) / (high + low)),
         # at β = ratio² both ends have a double root of modulus √β = ratio
         Method(float(4 / (np.sqrt(high) + np.sqrt(low)) ** 2), ratio**2, ratio),
+        # with η = 1/λ_max the lower end has a double root 1 − 1/√κ
         Method(1 / high, ratio, float(1 - 1 / root)),
         high / low,
     )
@@ -138,7 +139,7 @@ def mean_square(
         raise UserError(
             f"mean_square: expected one step size for each step, shape (T,), got shape {steps.shape}"
         )
-    kept = (1 - steps[:, None] * values) ** 2
+    kept = (1 - steps[:, None] * values) ** 2  # (T, d)
     added = steps[:, None] ** 2 * variance
     curve = [squares.sum()]
     for factor, more in zip(kept, added, strict=True):

@@ -70,7 +70,7 @@ def telescope(risk: Risk, points: Params, reference: Params) -> Telescope:
     def terms(point: Params) -> tuple[Array, Array, Array]:
         slope = ravel_pytree(jax.grad(risk)(point))[0]
         away = ravel_pytree(point)[0] - ravel_pytree(reference)[0]
-        return away @ away, slope @ away, slope @ slope
+        return away @ away, slope @ away, slope @ slope  # the three terms of the expanded square
 
     distance, inner, squares = jax.lax.map(terms, points)
     # sums over s < t: the last gradient does not enter

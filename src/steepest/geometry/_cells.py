@@ -56,7 +56,7 @@ def cells(normals: Float[Any, "n d"], offsets: Float[Any, " n"]) -> Cells:
     """
     w, b = _read(normals, offsets)
     if len(w) < w.shape[1]:  # nothing changes orthogonally to all normals
-        basis = np.linalg.qr(w.T)[0]
+        basis = np.linalg.qr(w.T)[0]  # basis of the normals' span, (d, n)
         points = _witnesses(w @ basis, b) @ basis.T
     else:
         points = _witnesses(w, b)
@@ -237,7 +237,7 @@ def _witnesses(w: NDArray, b: NDArray) -> NDArray:
 
 def _intervals(w: NDArray, b: NDArray) -> NDArray:
     """Return a point between any two neighbours on a line, and one beyond each end, shape ``(cells, 1)``."""
-    ends = np.sort(-b / w[:, 0]) if len(w) else np.zeros(0)
+    ends = np.sort(-b / w[:, 0]) if len(w) else np.zeros(0)  # zeros of w x + b
     if not len(ends):
         return np.zeros((1, 1))
     ends = ends[np.concatenate([[True], np.diff(ends) > _ZERO])]
@@ -259,8 +259,8 @@ def _cut(points: NDArray, w: NDArray, b: NDArray, normal: NDArray, offset: float
     # on the hyperplane, x = foot + y @ along, with orthonormal rows along
     foot = -offset * normal
     along = _beside(normal)  # orthonormal rows, (d − 1, d)
-    lower = w @ along.T
-    shifts = w @ foot + b
+    lower = w @ along.T  # normals within the hyperplane, (k, d − 1)
+    shifts = w @ foot + b  # heights at y = 0
     lengths = np.linalg.norm(lower, axis=1)
     parallel = lengths < _ZERO
     if (np.abs(shifts[parallel]) < _ZERO).any():

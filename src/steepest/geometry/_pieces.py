@@ -91,13 +91,13 @@ def zigzag(depth: int, width: int = 2) -> list[Layer]:
 def _run_costs(y: np.ndarray) -> np.ndarray:
     """Return the squared residuals of straight fits to points i to j, shape ``(m, m)``; infinite below the diagonal."""
     m = len(y)
-    x = np.arange(m) - (m - 1) / 2
+    x = np.arange(m) - (m - 1) / 2  # centred, so that S_xx does not cancel
     sums = [np.append(0.0, np.cumsum(values)) for values in (x, x * x, y, x * y, y * y)]
     # sums over i to j as differences of running sums
     over = lambda total: total[None, 1:] - total[:-1, None]
     along, along2, up, both, up2 = map(over, sums)
     number = np.arange(m)[None, :] - np.arange(m)[:, None] + 1.0
-    with np.errstate(divide="ignore", invalid="ignore"):  # a run of two points is fitted exactly
+    with np.errstate(divide="ignore", invalid="ignore"):
         spread = along2 - along**2 / number
         common = both - along * up / number
         left = up2 - up**2 / number

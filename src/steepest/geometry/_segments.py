@@ -130,6 +130,7 @@ def _with_zeros(
     piece, unit = np.nonzero((np.sign(below) * np.sign(above) < 0) & kinked)
     # z_below + share (z_above − z_below) = 0
     share = below[piece, unit] / (below[piece, unit] - above[piece, unit])
+    # all units at the new place, linearly between its neighbours
     added = below[piece] + share[:, None] * (above[piece] - below[piece])
     added[np.arange(len(unit)), unit] = 0.0  # exactly, so that no sign is left to rounding
     joined = np.concatenate([places, places[piece] + share * (places[piece + 1] - places[piece])])

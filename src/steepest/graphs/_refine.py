@@ -109,7 +109,7 @@ def check_adjacency(adjacency: ArrayLike) -> Bool[ndarray, "... n n"]:
 
 def _taken(colours: NDArray, by: By) -> Hashable:
     """Return what is seen of some colours: which there are, and for all but sets how often each."""
-    counts = Counter(sorted(colours.tolist()))
+    counts = Counter(sorted(colours.tolist()))  # sorted, so that equal multisets have equal tuples
     if by == "set":
         return tuple(counts)
     # counts over their common divisor: equal if and only if in proportion

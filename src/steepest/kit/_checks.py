@@ -233,7 +233,7 @@ def power(
     if verdict is Verdict.HOLDS and fit.refuted and np.abs(fit.residuals).max() > allowed:
         verdict = Verdict.INCONCLUSIVE
         worst = int(np.abs(fit.residuals).argmax())
-        off = np.expm1(fit.residuals[worst])
+        off = np.expm1(fit.residuals[worst])  # a deviation of log y as a relative one
         note = _joined(note, f"no power law: {off:+.0%} at {over} = {x[worst]:g}")
     measured = fit.exponent + predicted
     return replace(check, measured=measured, interval=interval, verdict=verdict, note=note)

@@ -75,6 +75,7 @@ class Beyond:
         wanted = self._outward(values[: self._count])
         ends = np.r_[wanted + near, wanted[:-1] - near]
         places = np.concatenate([side * ends for side in self._sides])
+        # beside a Ritz value |P| is small by itself
         apart = np.abs(places[:, None] - values).min(1) > 0.99 * near
         return bool((space.log_growth(values, places[apart]) >= self._enough).all())
 

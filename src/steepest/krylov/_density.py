@@ -47,7 +47,7 @@ class Density(NamedTuple):
         To the error of the probes comes the resolution: weights between two neighbouring nodes are not placed. Nodes
         carry rounding: to count an eigenvalue that occurs many times, such as 0, ask a little above or below it.
         """
-        below = self.nodes[:, :, None] <= np.asarray(values)
+        below = self.nodes[:, :, None] <= np.asarray(values)  # (probes, nodes, values)
         shares = (self.weights[:, :, None] * below).sum(1)
         return shares.mean(0), shares.std(0, ddof=1) / np.sqrt(len(shares))
 

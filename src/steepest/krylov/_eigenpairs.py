@@ -124,6 +124,7 @@ def _ritz(
         values = values[best]
         turn = turn[:, best]
         largest = np.abs(values[:count]).max()
+        # residuals below this are rounding
         floor = ROUNDING * float(np.finfo(start.dtype).eps) * float(np.abs(values).max())
         errors = space.link * np.abs(turn[-1, :count])  # ‖A v − θ v‖, as A V = V T + r eᵀ
         settled = errors <= max(0.9 * tolerance * largest, floor / 10)

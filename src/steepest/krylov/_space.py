@@ -67,6 +67,7 @@ class KrylovSpace:
         self.remainder = image - row @ self.basis[: k + 1]  # r, orthogonal to the basis
         self.link = np.linalg.norm(self.remainder)
         self.log_links += float(np.log(max(self.link, np.finfo(float).tiny)))
+        # |T| in the last row, off and on the diagonal
         self._size = max(self._size, float(abs(row[k]) + self.link))
         self.ended = self.ended or bool(
             self.link <= ROUNDING * np.finfo(self.basis.dtype).eps * self._size

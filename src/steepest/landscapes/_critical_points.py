@@ -170,7 +170,7 @@ def critical_points(form: Form, starts: Float[np.ndarray, "starts N"]) -> Critic
         overlaps = points[arrived] @ x
         same = 1 - np.abs(overlaps) < SAME**2 / 2  # 1 − |⟨x, x'⟩| = ½‖x ∓ x'‖² on the sphere
         at = arrived[0]
-        # at −x an odd form changes its sign, and its Hessian on the N − 1 tangent directions too
+        # at −x an odd form and its Hessian on the N − 1 tangent directions change their sign
         opposite = index[at] if parity == 1 else form.dimension - 1 - index[at]
         rows.append((x, value[at], index[at], same.sum()))
         rows.append((-x, parity * value[at], opposite, same.sum()))
@@ -220,7 +220,7 @@ def sphere_newton(
 
     def end(x: Array) -> tuple[Array, Array, Array]:
         value, gradient, matrix = at(x)
-        project = jnp.eye(dimension) - jnp.outer(x, x)
+        project = jnp.eye(dimension) - jnp.outer(x, x)  # onto the tangent space of the sphere
         tangential = project @ gradient
         eigenvalues = jnp.linalg.eigvalsh(project @ matrix @ project)
         # the normal direction has the eigenvalue zero

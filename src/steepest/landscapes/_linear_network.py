@@ -130,12 +130,10 @@ def linear_network_point(
     omitted = levels[outside]
     root = used ** (1 / depth)
     layer = np.arange(1, depth + 1)
-    # the square of D_1's coefficient vector (w_i^{L−l} w_j^{l−1})_l, (k, k, L); the rest of its
-    # span is flat
+    # squares of D_1's coefficients w_i^{L−l} w_j^{l−1}, (k, k, L); orthogonal to them all is flat
     powers = root[:, None, None] ** (2 * (depth - layer)) * root[None, :, None] ** (2 * (layer - 1))
     scale = used[:, None] ** (1 - 2 / depth)
-    # the 2 × 2 block of Z_1[j, v] and Z_L[v, j] has s_u^{2−2/L} on, −s_v s_u^{1−2/L} off the
-    # diagonal
+    # Z_1[u, v] and Z_L[v, u]: s_u^{2−2/L} on the diagonal, −s_v s_u^{1−2/L} off it
     up = scale * (used[:, None] + omitted)
     down = scale * (used[:, None] - omitted)
     spectrum = [powers.sum(-1).ravel(), up.ravel(), down.ravel()]

@@ -107,7 +107,7 @@ class Lqr(NamedTuple):
     def gradient(self, K: Float[Array, "k n"]) -> Float[Array, "k n"]:
         """Return ∇C(K) = 2 E_K Σ_K, NaN where A − BK is not stable."""
         terms = self.terms(K)
-        gradient = 2 * terms.residual @ terms.covariance
+        gradient = 2 * terms.residual @ terms.covariance  # ∇C = 2 E_K Σ_K
         return jnp.where(terms.settled < SETTLED, gradient, jnp.nan)
 
     @property
@@ -155,6 +155,7 @@ class Lqr(NamedTuple):
             x, cost = state  # xᵀQx + uᵀRu = xᵀ(Q + KᵀRK)x
             return (x @ loop.T, cost + ((x @ weight) * x).sum(-1)), None
 
+        # E xxᵀ = root rootᵀ
         first = jax.random.normal(key, (count, len(self.A)), self.A.dtype) @ self.root.T
         return jax.lax.scan(step, (first, jnp.zeros(count, self.A.dtype)), None, length)[0][1]
 

@@ -96,7 +96,7 @@ def pair_angle(overlap: ArrayLike) -> Float[np.ndarray, "*shape"]:
 
 def _table() -> tuple[np.ndarray, np.ndarray]:
     """Return overlaps and angles, closer where the angle bends; interpolation errs by 1e-6."""
-    # two maxima merge at c = ½ as square roots do: nodes are squared there
+    # the angle ends in a square root at c = ½, where two maxima merge: nodes are dense there
     overlaps = np.concatenate([MERGE * (1 - np.linspace(1, 0, 400) ** 2), np.linspace(0.51, 1, 50)])
     angles = []
     for c in overlaps:

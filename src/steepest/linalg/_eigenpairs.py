@@ -51,6 +51,7 @@ def top_eigenpair(
     vector = vector / jnp.linalg.norm(vector)
     image = operator(vector)  # one more product buys a residual that rounding cannot flatter
     value = vector @ image  # Rayleigh quotient: its error is quadratic in the residual
+    # some eigenvalue lies this near to the value
     residual = jnp.linalg.norm(image - value * vector)
     converged = residual <= tolerance * jnp.abs(value)
     return Eigenpairs(value, vector, residual, converged, steps + 1)

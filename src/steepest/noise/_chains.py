@@ -178,7 +178,7 @@ def exit_moments(transitions: Float[Values, "n n"]) -> ExitMoments:
     # E T² = 1 + 2Km + K E T² from T = 1 + T'; (I − K)⁻¹ of 2m − 1 is 2(I − K)⁻¹m − m
     second = 2 * linalg.lu_solve(factors, mean) - mean
     vector = mean / mean.max()
-    gap = 1 / mean.max()  # 1 − ρ(K) to begin with
+    gap = 1 / mean.max()  # a first estimate of 1 − ρ(K)
     change = 1.0
     for _ in range(500):
         # inverse iteration: the top eigenvalue of (I − K)⁻¹ is 1/(1 − ρ)
@@ -321,8 +321,7 @@ def _sparse_law(matrix: Values) -> Values:
     state = 0
     for _ in range(2):
         others = np.delete(np.arange(size), state)
-        # balance of the other states given mass one of this: π_o (I − P_oo) = P_{state,o},
-        # transposed
+        # balance of the others with mass one here: (I − P_oo)ᵀ π_o = P_{state,o}
         system = sparse.csc_array(sparse.eye_array(size - 1) - matrix[others][:, others].T)
         into = matrix[[state]][:, others].toarray().ravel()
         law = np.insert(splu(system).solve(into), state, 1.0)

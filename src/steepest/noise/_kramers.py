@@ -90,6 +90,7 @@ def kramers(
         )
     # in logarithms, so that hundreds of dimensions do not overflow
     logs = np.log(np.abs(curvatures)).sum(1)
+    # (2π/|λ₋|) √(|det H_s|/det H_a), the determinants by sums of logarithms
     prefactor = float(2 * np.pi / abs(curvatures[1, 0]) * np.exp((logs[1] - logs[0]) / 2))
     correction = np.nan
     if ends[0].size == 1:
@@ -155,6 +156,7 @@ def passage_time(
         np.exp(-beta * (high - bottom)), dx=gap, initial=0
     )
     outer = simpson(np.exp(beta * (high - top)) * inner, dx=gap)
+    # what was taken out of the two exponents
     return float(beta * np.exp(beta * (top - bottom)) * outer)
 
 

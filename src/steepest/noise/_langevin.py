@@ -169,7 +169,7 @@ def langevin_exits(
         if not fewer:
             break
         # those that are alive first; the few that are not, if time is over, have their times already
-        chosen = jnp.argsort(~alive)[:fewer]
+        chosen = jnp.argsort(~alive)[:fewer]  # false sorts before true
         places = places[chosen]
         alive = alive[chosen]
         who = who[chosen]

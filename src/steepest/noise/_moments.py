@@ -92,6 +92,7 @@ def gradient_moments(
     # coins: variances add, of the raw g_k; else their sum is fixed, and the mean drops out
     spread = gradients if sampling == "independent" else gradients - mean
     covariance = factor * (spread.T @ spread) / examples
+    # E g gᵀ = C + mean meanᵀ
     return GradientMoments(mean, covariance, covariance + mean[:, None] * mean)
 
 
@@ -179,7 +180,7 @@ def draw_batches(
     gaps = rng.geometric(p, size=int(expected + 8 * np.sqrt(expected * (1 - p)) + 8))
     joined = np.cumsum(gaps) - 1  # eight standard deviations suffice
     joined = joined[joined < cells]
-    rows = joined // examples
+    rows = joined // examples  # place in one row of draws × examples: which draw
     members = joined % examples
     columns = [
         np.bincount(rows, weights=gradients[members, i], minlength=draws) for i in range(directions)

@@ -92,6 +92,7 @@ def steady_state(
     at_minimum = (x @ minimum - y)[:, None] * x + ridge * minimum  # a_k, shape (m, d)
 
     # Matrices of (d², d²) that act on the entries of S.
+    # Σ_k x_i x_a x_j x_b/m, (i, a, j, b)
     noise = np.einsum("ki,kj,ka,kb->iajb", x, x, x, x, optimize=True) / examples
     noise = noise.transpose(0, 2, 1, 3).reshape(dimension**2, dimension**2)  # Σ x_i x_j x_a x_b
     plain = hessian - ridge * identity
@@ -103,7 +104,7 @@ def steady_state(
     source = at_minimum.T @ at_minimum / examples
     if sampling != "independent":
         noise = noise - np.kron(hessian, hessian)  # centred B_k: the mean of B S Bᵀ minus HSH
-    contracted = identity - lr * hessian
+    contracted = identity - lr * hessian  # I − γH
     # E[δδᵀ] after a step: cross terms with a_k vanish, as E δ = 0
     step = np.kron(contracted, contracted) + lr**2 * factor * noise
     radius = float(np.abs(np.linalg.eigvals(step)).max())

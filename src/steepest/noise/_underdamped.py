@@ -92,7 +92,8 @@ def underdamped(
     positive("underdamped", "a beta", beta, endless=True)
     positive("underdamped", "a friction", friction, zero=True)
     slope = jax.grad(f)
-    keeps = jnp.exp(-friction * step)
+    keeps = jnp.exp(-friction * step)  # c = e^{−γh}
+    # what keeps velocities at the variance 1/β: c²/β + (1 − c²)/β
     noise = jnp.sqrt((1 - keeps**2) / beta)
     observers = dict(observe or {})
 

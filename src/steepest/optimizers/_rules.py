@@ -209,7 +209,7 @@ class Sam:
         >>> round(float(Sam(0.05).edge(0.1, 0.5)), 9)
         10.0
         """
-        ratio = self.radius / gradient
+        ratio = self.radius / gradient  # ρ/‖∇L‖
         # the positive root of (ρη/‖∇L‖) λ² + ηλ − 2
         return (np.sqrt(1 + 8 * ratio / lr) - 1) / (2 * ratio)
 
@@ -229,6 +229,7 @@ class Sam:
             raise UserError(
                 f"steps come to rest only below ηλ = 2, got {float(np.max(product)):.3g}: choose a smaller step size"
             )
+        # ηλ(1 + ρλ/‖∇L‖) = 2 solved for ‖∇L‖
         return self.radius * product * curvature / (2 - product)
 
 

@@ -100,8 +100,7 @@ def depth_interpolation(
 def _slope(z: np.ndarray, depth: int) -> np.ndarray:
     """Return ``h_L(z)``, without cancellation at small z."""
     power = depth / (depth - 2)
-    # (1 ∓ z)^{-p} = (1 - z²)^{-p/2} e^{±p artanh z}: the difference is 2 (1 - z²)^{-p/2} sinh(p
-    # artanh z)
+    # (1 ∓ z)^{-p} = (1 - z²)^{-p/2} e^{±p artanh z}, whose difference is a hyperbolic sine
     return 2 * ((1 - z) * (1 + z)) ** (-power / 2) * np.sinh(power * np.arctanh(z))
 
 

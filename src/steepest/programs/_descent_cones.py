@@ -113,6 +113,7 @@ def l1_intrinsic_volumes(
     wave[:, 0] /= 2
     volumes = np.zeros(n + 1)
     for j in range(others + 1):
+        # binomial: j of the n − s others are above τ
         share = np.exp(_log_choose(others, j) + j * np.log(excess) + (others - j) * np.log(below))
         volumes[nonzero - 1 + j] += ((nonzero + j) * share * wave.real.sum(1)) @ weights
         wave = wave * turn  # one more excess: the characteristic functions multiply

@@ -98,11 +98,10 @@ def least_cost_function(
     x, y = _checked(x, y, penalty)
     values = _compromise(x, y, penalty) if penalty > 0 else y
     chords = np.diff(values) / np.diff(x)
-    bent = np.abs(np.diff(chords)).sum()
-    both = chords[0] + chords[-1]
+    bent = np.abs(np.diff(chords)).sum()  # V = Σ |δ_{i+1} - δ_i|
+    both = chords[0] + chords[-1]  # δ_1 + δ_{n-1}
     # What the ends give way, so that the two terms of the cost become equal, first on the left.
-    # giving way by e adds e to ∫|f''| and takes e from |f'(-∞) + f'(+∞)|: equal at e = (|both| -
-    # bent)/2
+    # giving way by e adds e to ∫|f''| and takes e from |f'(-∞) + f'(+∞)|
     spare = np.sign(both) * max(0.0, abs(both) - bent) / 2
     slopes = np.concatenate([[chords[0] - spare], chords, [chords[-1]]])
     cost = relu_cost(x, slopes)
@@ -110,8 +109,7 @@ def least_cost_function(
         objective = float(((values - y) ** 2).mean() / 2 + penalty * cost)
         # stationarity in the values: (f - y)/n + λμ = 0
         dual = _admissible((y - values) / (len(x) * penalty), x)
-        # Fenchel: |f - y|²/2n ≥ λ⟨μ, y - f⟩ - nλ²|μ|²/2, and C(f) ≥ ⟨μ, f⟩ as no neuron earns more
-        # than 1
+        # Fenchel: |f - y|²/2n ≥ λ⟨μ, y - f⟩ - nλ²|μ|²/2, and C(f) ≥ ⟨μ, f⟩
         bound = penalty * float(dual @ y) - len(x) * penalty**2 * float(dual @ dual) / 2
     else:
         objective = cost

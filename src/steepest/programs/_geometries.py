@@ -149,11 +149,9 @@ def _grouped(groups: list[np.ndarray], c: np.ndarray) -> Geometry:
     def sizes(w: np.ndarray) -> np.ndarray:
         return np.array([np.linalg.norm(w[group]) for group in groups])
 
+    # the dual norm is max_g ‖z_g‖₂/c_g
     return Geometry(
-        # the dual norm is max_g ‖z_g‖₂/c_g
-        expression,
-        lambda w: float(c @ sizes(w)),
-        lambda z: float((sizes(z) / c).max()),
+        expression, lambda w: float(c @ sizes(w)), lambda z: float((sizes(z) / c).max())
     )
 
 

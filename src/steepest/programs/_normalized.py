@@ -56,5 +56,6 @@ def network_margins(outputs: Float[Array, "n C"], labels: Array) -> Float[Array,
             "network margins: expected at least two outputs, got one; for labels ±1 the margin is y f(x)"
         )
     numbers = labels if labels.ndim == 1 else jnp.argmax(labels, axis=1)
+    # the own class is left out of the maximum
     others = jnp.where(jnp.arange(outputs.shape[1]) == numbers[:, None], -jnp.inf, outputs)
     return own - others.max(axis=1)

@@ -47,6 +47,7 @@ def spectral_norm(matrix: Float[Array, "out inp"]) -> Scalar:
     4.0
     """
     w = _matrix(matrix)
+    # its eigenvalues are the squared singular values
     gram = w @ w.T if w.shape[0] <= w.shape[1] else w.T @ w
     return jnp.sqrt(jnp.maximum(jnp.linalg.eigvalsh(gram)[-1], 0.0))
 

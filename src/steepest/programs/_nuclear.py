@@ -257,6 +257,7 @@ def common_eigenvectors(measurements: Float[Any, "m d d"]) -> Float[np.ndarray, 
         # symmetric parts
         np.tensordot(np.cos(1 + np.arange(len(a))), (a + a.transpose(0, 2, 1)) / 2, 1)
     )[1]
+    # entries off the diagonal of each A_i in the basis
     left = np.abs((basis.T @ a @ basis) * (1 - np.eye(a.shape[1]))).max(initial=0.0)
     if not left <= _COMMUTE * np.abs(a).max(initial=0.0):
         raise UserError(

@@ -266,12 +266,11 @@ def _solve(
             p = climb(p, weight=weight, barrier=partial(_walls, forced=forced, weight=weight))
         forces = p @ forced
         weight = barrier * 0.2 ** (_BARRIERS - 1)
-        # stationarity: margins = signed β with β the difference of the two walls' multipliers,
-        # times total
+        # stationarity: margins = signed β, β the difference of the walls' multipliers, times total
         beta = total * weight * (1 / (1 - forces) - 1 / (1 + forces))
         size = float(np.abs(beta).sum())
     else:
-        # total ‖Σ p y x‖²/4 = ½ pᵀ gram p after division by the common factor total
+        # P*(Σ q y x)/total at q = total p: total ‖Σ p y x‖²/4 = ½ pᵀ gram p
         gram = total / 2 * signed @ signed.T
         p = climb(p, weight=1.0, barrier=lambda p: (-p @ gram @ p / 2, -gram @ p, gram))
         beta = total / 2 * p @ signed  # β = ∇P* = ½ Σ q_i y_i x_i
@@ -317,7 +316,7 @@ def _rest(p: np.ndarray, unit: float, loss: LossName) -> float:
     """Return what the dual has beside ``Σ entr(p) + p log(unit)``: ``Σ p``, or ``Σ unit entr(1 - p/unit)``."""
     if loss == "exponential":
         return float(p.sum())
-    part = np.minimum(p / unit, 1.0)
+    part = np.minimum(p / unit, 1.0)  # the logistic dual ends at p = unit
     return float(-unit * xlog1py(1 - part, -part).sum())
 
 

@@ -153,6 +153,7 @@ def margin_in(
         # Solved again in the units of its own margin, where the solver's tolerance is a relative one.
         # Rows over a thin margin may be too much for it: then the first solution stays, and `gap` says how good it is.
         with suppress(UserError):
+            # rows over the margin: constraints signed w ≥ margin
             w, b, q = _shortest(signed / margin, y / margin if bias else None, geometry)
         w, b, q = _polish(signed, signs, w, b, q) if geometry.euclidean else (w, b, q)
         size = geometry.norm(w)

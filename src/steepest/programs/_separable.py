@@ -142,6 +142,7 @@ def _span(rows: np.ndarray, d: int) -> np.ndarray:
     if not len(rows):
         return np.zeros((d, 0))
     _, values, right = np.linalg.svd(rows, full_matrices=False)
+    # right singular vectors: the row space, (d, k)
     return right[values > _RANK * max(values.max(), np.finfo(float).tiny)].T
 
 

@@ -69,6 +69,7 @@ def squared_neurons(
     angles = np.arctan2(x[:, 1], x[:, 0])
     # directions at which some ⟨u, x_i⟩ changes sign
     ends = np.unique(np.mod(np.concatenate([angles + np.pi / 2, angles - np.pi / 2]), 2 * np.pi))
+    # arcs between neighbouring ends, around the circle
     width = np.append(ends[1:], ends[0] + 2 * np.pi) - ends
     if directions is not None:
         given = np.asarray(directions, float).reshape(-1, 2)

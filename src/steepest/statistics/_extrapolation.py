@@ -72,6 +72,7 @@ def extrapolate(values: ArrayLike, steps: ArrayLike, orders: Sequence[float]) ->
 def _weights(steps: np.ndarray, orders: Sequence[float]) -> np.ndarray:
     """Return the weights of values at all these steps in the extrapolant from the finest of them, ``(steps,)``."""
     used = min(len(orders), len(steps) - 1)
+    # in units of the finest, so that no power underflows
     finest = steps[len(steps) - used - 1 :] / steps[-1]
     powers = finest ** np.array([0.0, *orders[:used]])[:, None]  # (1 + used, steps)
     # weights that keep the constant and take out each power; rows are scaled, since powers differ in size

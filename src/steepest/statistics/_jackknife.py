@@ -65,6 +65,7 @@ def jackknife(
     # standard error of a mean of pseudo-values
     error = values.std(axis=0, ddof=1) / np.sqrt(repetitions)
     half = student_quantile(level, repetitions - 1) * error
+    # θ̂ less the mean of the pseudo-values
     bias = np.asarray(estimator(np.asarray(samples)), float) - value
     how = f"{level:.0%} by the jackknife over {repetitions} repetitions"
     return Estimate(

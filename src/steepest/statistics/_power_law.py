@@ -86,7 +86,7 @@ def fit_power(x: ArrayLike, y: ArrayLike, level: float = 0.95) -> PowerFit:
 
 def _lines(log_x: np.ndarray, log_y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return slopes ``(...)`` and residuals ``(..., points)`` of least-squares lines through ``(..., points)``."""
-    across = log_x - log_x.mean()
+    across = log_x - log_x.mean()  # centred: the intercept drops out
     up = log_y - log_y.mean(axis=-1, keepdims=True)
     slopes = np.asarray(up @ across / (across @ across))  # S_xy/S_xx
     return slopes, up - slopes[..., None] * across

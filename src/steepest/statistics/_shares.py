@@ -131,8 +131,9 @@ def _effective_trials(shares: np.ndarray, trials: int) -> np.ndarray:
     plain = np.where(single == 0, clusters, plain)
     correlation = (every / plain - 1) / max(trials - 1, 1)  # ρ_0 from KT/n_0 = 1 + (T − 1)ρ_0
     rare = plain * np.minimum(mean, 1 - mean)  # rarer outcomes, in independent trials
+    # drawn towards 1 with the weight of one rare outcome
     correlation += (1 - correlation) / (1 + rare)
-    return every / (1 + (trials - 1) * correlation)
+    return every / (1 + (trials - 1) * correlation)  # n_eff = KT/(1 + (T − 1)ρ)
 
 
 def _score_interval(
@@ -142,6 +143,7 @@ def _score_interval(
     squared = quantile**2
     # numerator and denominator of Wilson's formula, times n
     centre = (trials * share + squared / 2) / (trials + squared)
+    # z √(p̂(1 − p̂)/n + z²/4n²)/(1 + z²/n), times n in both parts
     half = np.sqrt(trials * share * (1 - share) + squared / 4) * quantile / (trials + squared)
     low = np.where(share <= 0, 0.0, centre - half)
     # no trial at all leaves everything possible
