@@ -30,8 +30,8 @@ class PairKernels(NamedTuple):
     error: float
     """Relative error of the pairs, from the errors of the expectations, to first order.
 
-    It bounds the error of the NNGP kernel. Of the tangent kernel it leaves out how an error of K moves the slopes of later
-    layers: with C_W = 4, ten layers of tanh and a tolerance of 1e-2 the error was 4.5 times as large.
+    It bounds the error of the NNGP kernel. Of the tangent kernel it leaves out how an error of K moves the slopes of
+    later layers: with C_W = 4, ten layers of tanh and a tolerance of 1e-2 the error was 4.5 times as large.
     """
 
 

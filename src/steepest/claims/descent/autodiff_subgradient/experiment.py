@@ -107,8 +107,8 @@ def descend_noisily(
 def clarke_distances(problems: Problems, radius: float) -> Values:
     """Return the size of the smallest subgradient at kinks within a radius, of each run.
 
-    Where a neuron's hyperplane is at most ``radius`` from an example, its slope there may be any number in [0, 1]; the
-    gradient is linear in these slopes. Where kinks are independent, that is Clarke's set.
+    Where a neuron's weights w are at most ``radius`` from the kink ⟨w, x⟩ = 0 of an example, its slope there may be any
+    number in [0, 1]; the gradient is linear in these slopes. Where kinks are independent, that is Clarke's set.
     """
     return np.array([_smallest(*run, radius) for run in zip(*problems, strict=True)])
 

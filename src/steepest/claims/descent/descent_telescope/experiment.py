@@ -133,7 +133,7 @@ def _references(
 
 
 def least_of_one_example(lr: float, length: float) -> float:
-    """Search one step from every margin for the least a with ‖W₁ − W̄‖² + aηR(W₀) ≤ ‖W₀ − W̄‖² + 2ηR(W̄).
+    """Return the largest a with ‖W₁ − W̄‖² + aηR(W₀) ≤ ‖W₀ − W̄‖² + 2ηR(W̄) in one step from every margin.
 
     Args:
         lr: η.

@@ -247,7 +247,8 @@ class QuadraticPoint(kit.Point):
             return ()
         examples = np.linspace(1, self.dimension - 1, 200)
         share = examples / self.dimension
-        step = np.sqrt(2 * examples / (1 - share))  # ‖θ^F − θ_0‖ for residuals of variance two
+        # θ^F − θ_0 = Φ⁺y − Φ⁺Φθ_0: E tr(ΦΦᵀ)⁻¹ = m/(1 − m/p) from targets, m from the part of θ_0 that Φ sees
+        step = np.sqrt(examples / (1 - share) + examples)
         # F(x_i)v has entries of variance ½/p for |v| = 1: the edge of such matrices, (m, p)
         lipschitz = (1 + np.sqrt(share)) / np.sqrt(2)
         epsilon = (1 - np.sqrt(share)) / (2 * lipschitz * step)  # εL‖θ^F − θ_0‖/σ_min = ½

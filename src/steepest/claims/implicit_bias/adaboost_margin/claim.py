@@ -4,7 +4,7 @@ With small steps the margin and the edges of the classifiers that AdaBoost picks
 matrix of votes exact steps stop at the margin 1/3, which is 8/9 of γ̄ there. AdaBoost is coordinate descent on the
 exponential loss over a dictionary of classifiers, here all decision stumps. Nothing in this descent mentions margins.
 The largest margin γ̄ is known from a linear program. No margin exceeds γ̄ and no edge falls below it, so small steps
-close in on γ̄ from two sides. With ν times the exact step the edges settle where the risk falls by γ̄ per unit of ‖w‖₁,
+close in on γ̄ from two sides. With ν times the exact step the edges settle where log R falls by γ̄ per unit of ‖w‖₁,
 near γ̄/(1 − ν/2). On a matrix of Rudin, Daubechies and Schapire exact steps take three classifiers in turn for ever,
 with edges (√5 − 1)/2 and the margin 1/3, where γ̄ = 3/8.
 """

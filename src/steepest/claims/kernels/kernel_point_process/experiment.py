@@ -45,7 +45,7 @@ def sampled(likelihood: Values, plan: Plan, rng: np.random.Generator) -> Values:
 
 
 def pivot(matrices: Values, point: int) -> Values:
-    """Return matrices pivoted at a point: x_i and y_i of y = Ax change places, but for the sign of the row."""
+    """Return matrices pivoted at a point: x_i and y_i of y = Ax change places."""
     diagonal = matrices[:, point, point, None].copy()
     row = matrices[:, point] / diagonal
     column = matrices[:, :, point].copy()
