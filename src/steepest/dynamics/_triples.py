@@ -47,7 +47,7 @@ def triples(
 
     def risk(params: Params, key: Key) -> Array:
         for_classes, for_examples = jax.random.split(key)
-        # rows: the class of x and x⁺, that of x⁻
+        # rows: the class of x and x⁺, the class of x⁻
         chosen = jax.random.choice(for_classes, classes, (2, size), p=weights / weights.sum())
         which = jax.random.randint(for_examples, (3, size), 0, n)
         x = examples[chosen[0], which[0]]

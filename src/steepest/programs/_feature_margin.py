@@ -142,7 +142,7 @@ def _centre(q: np.ndarray, active: np.ndarray, inner: np.ndarray, barrier: float
         slope = (pulls / sizes[:, None]).mean(0) - barrier / q  # ∂ length²/∂q_i = 2 pulls_ji
         # second derivatives of length²/2 over the size, less
         bend = inner * ((active / sizes[:, None]).T @ active) / count
-        # those of the root: pulls pullsᵀ/size³
+        # derivatives of the root: pulls pullsᵀ/size³
         bend -= (pulls / sizes[:, None] ** 3).T @ pulls / count
         # in the unknowns log q the system is well conditioned
         system = q[:, None] * bend * q + barrier * np.eye(len(q))

@@ -80,7 +80,7 @@ class Table:
 
     def scales(self, squares: Vector) -> NDArray[np.float64]:
         """Return √K(a, a, 0) and √Θ(a, a, 0), shape ``(2, n)``."""
-        # the series is of the logarithm of the diagonal; half of it is that of the root
+        # the series is of the logarithm of the diagonal; half of it is the logarithm of the root
         return np.exp(chebyshev.chebval(self.place(squares), self.diagonal.T) / 2)
 
     def with_zero(self, squares: Vector) -> NDArray[np.float64]:

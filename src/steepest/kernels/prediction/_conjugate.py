@@ -121,7 +121,7 @@ def partial_cholesky(gram: Any, rank: int) -> Float[np.ndarray, "r n"]:
     rng = np.random.default_rng(0)
     rank = min(rank, size)
     factor = np.zeros((rank, size))
-    # diagonal of the Schur complement K − FᵀF; it starts as that of K
+    # diagonal of the Schur complement K − FᵀF; it starts as the diagonal of K
     left = np.array(gram.diagonal(), float)
     if not np.isfinite(left).all():
         raise ValueError("the diagonal of the matrix is not finite")

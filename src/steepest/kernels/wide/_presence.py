@@ -99,7 +99,7 @@ def _behind(node: Node, read: list[Any], space: tuple[int, ...], xp: Any) -> Pre
         return Presence(None, first[0].size / count)
     if isinstance(node, Average):
         counts = counted(first, node.window, xp)
-        # windows are averaged over volume positions, those that exist over count: γ is the ratio
+        # windows are averaged over volume positions, existing ones over count: γ is the ratio
         gain = xp.where(counts > 0, node.window.volume / xp.maximum(counts, 1), 0.0)
         return Presence(counts > 0, xp.moveaxis(gain, 0, -1))
     if isinstance(node, Linear) and node.window is not None:

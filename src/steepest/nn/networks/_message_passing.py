@@ -101,7 +101,7 @@ def message_passing(
 
     def init(key: Key) -> tuple[MessageLayer, ...]:
         # all in one draw: one program, not one a layer
-        # own weights, those of the neighbours and the bias side by side
+        # own weights, weights of the neighbours and the bias side by side
         shapes = [(width, 2 * inputs + 1) for inputs in (dimension, *[width] * (depth - 1))]
         ends = np.cumsum([rows * columns for rows, columns in shapes])
         drawn = jnp.split(jax.random.normal(key, (int(ends[-1]),)), ends[:-1])

@@ -127,7 +127,7 @@ class SaddleEscape(kit.Claim[Setting]):
         numbers = (self.gain, self.loss, self.lr)
         quiet = chain_times(setting.chain[:, : self.rooms], *numbers)
         noisy = [chain_times(setting.chain, *numbers, noise) for noise in self.noises]
-        # in d = 2: directions down are those of coordinates at zero, where f″ = −2
+        # in d = 2: a direction leads down where its coordinate is at zero, as f″ = −2 there
         zeros = np.array([4 - 2 * np.count_nonzero(p) for p in _lattice(SMALL)]) / 2
         return kit.law(
             growth=chain_ratio(*numbers),

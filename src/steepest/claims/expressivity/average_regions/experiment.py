@@ -21,7 +21,7 @@ FAR = 1e9  # of a triangle that all ends of borders cross, in units in which bor
 def disc(radius: float) -> kit.Values:
     """Return the corners of a regular polygon of the disc's area, shape ``(CORNERS, 2)``; its edge is 0.2 % longer."""
     angle = 2 * np.pi / CORNERS
-    # the area ½ n R² sin(2π/n) is that of the disc, πr²
+    # the area ½ n R² sin(2π/n) equals the disc's area πr²
     outer = radius * np.sqrt(angle / np.sin(angle))
     turns = angle * np.arange(CORNERS)
     return outer * np.stack([np.cos(turns), np.sin(turns)], 1)

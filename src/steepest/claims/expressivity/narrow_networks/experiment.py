@@ -51,7 +51,7 @@ def extremes(layers: Sequence[Layer], half: float = 1.0) -> Extremes:
     """Return the extremes on [−half, half]² and on its edge: at corners of regions, as a network is affine in each."""
     regions = planar_regions(layers, half * SQUARE)
     values = regions.values()[..., 0]
-    # f is affine in each region: its extremes are at vertices, those of the edge on it
+    # f is affine in each region: its extremes are at vertices, also on the edge
     edge = np.abs(np.abs(regions.vertices).max(-1) - half) < 1e-9 * half
     return Extremes(values.max(), values.min(), values[edge].max(), values[edge].min())
 

@@ -69,7 +69,7 @@ def staircase(levels: kit.Values) -> list[Layer]:
     borders = np.arange(1, steps) / steps
     breaks = np.stack([borders - half, borders + half], 1).ravel()
     slopes = np.full(2 * steps - 1, FLAT)
-    # from middle to middle the rise is that of the ramp, and FLAT over the rest of 1/M
+    # from middle to middle f rises as the ramp does, and stays FLAT over the rest of 1/M
     slopes[1::2] = (np.diff(lifted) - FLAT * (1 / steps - 2 * half)) / (2 * half)
     thresholds, factors = increasing_blocks(breaks, slopes)
     # the first level is met in the middle of its step, at 1/2M

@@ -155,7 +155,7 @@ class BarronRate(kit.Claim[None]):
             "mass",
             law.mass,
             seen.mass,
-            0.02,  # the interval is 0.3 %, that of one batch of proposals 1 %
+            0.02,  # the interval is 0.3 %; of one batch of proposals it is 1 %
             label="V from the share of proposals that are kept",
         )
         yield kit.at_least(

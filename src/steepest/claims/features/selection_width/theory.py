@@ -26,7 +26,7 @@ def share_that_learns(p: ArrayLike, widths: Sequence[int]) -> NDArray:
     """Return how often living neurons of both signs are among h, each drawn with probability p/2: ``(…, widths)``."""
     h = np.asarray(widths)
     p = np.asarray(p)[..., None]
-    # one less the chances of no positive and of no negative one, plus that of neither
+    # one less the chances of no positive and of no negative one, plus the chance of neither
     return 1 - 2 * (1 - p / 2) ** h + (1 - p) ** h
 
 

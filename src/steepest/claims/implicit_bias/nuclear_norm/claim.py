@@ -386,7 +386,7 @@ class NuclearNorm(kit.Claim[Setting]):
             5e-3,  # the flow stops at a relative residual of 1e-3
             label=f"Gaussian and completion: distance to least nuclear norm at {least}",
         )
-        # The two limits are MISSED apart at least: within half of that of both nothing is.
+        # The two limits are MISSED apart at least: nothing is within half of MISSED of both.
         yield kit.share(
             "few_truth",
             law.found,

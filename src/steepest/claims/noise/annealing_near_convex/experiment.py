@@ -74,7 +74,7 @@ def worst_mean(dimension: int, ratio: float) -> float:
     (1.929, 1.035, 7.389)
     """
     half = dimension / 2
-    weight = np.exp(-2 * ratio)  # of heights below R, over that of heights above
+    weight = np.exp(-2 * ratio)  # of heights below R, over the weight of heights above
 
     def excess(threshold: float) -> float:
         # f/T = s ~ Γ(d/2): E[s; s < t] = (d/2) P(d/2 + 1, t), P regularized incomplete Γ

@@ -100,7 +100,7 @@ def errors(
         inverse = 1 / (values + penalty)
         missed = across @ (inverse[:, None] * labels) - world.labels[new]
         squares = (missed**2).sum(1)
-        # posterior variance k(x, x) − kᵀ(K + nδI)⁻¹k, and that of noise, nδ
+        # posterior variance k(x, x) − kᵀ(K + nδI)⁻¹k, and the variance of noise, nδ
         left = prior + penalty - across**2 @ inverse
         pair[:] = squares.mean(), (squares / left**2).mean() / (1 / left).mean() ** 2
     return pairs

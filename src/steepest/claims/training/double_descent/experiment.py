@@ -54,7 +54,7 @@ def risk(fitted: NDArray, weights: NDArray, noise: float) -> NDArray:
 
 def penalty(weights: NDArray, p: int, noise: float) -> float:
     """Return the penalty of a Bayesian who knows how large weights and noise are."""
-    # k = s²p/‖β_p‖², the noise's variance over that of a weight
+    # k = s²p/‖β_p‖², the variance of the noise over the variance of a weight
     size = (weights[:p] ** 2).mean()
     return float(((weights[p:] ** 2).sum() + noise**2) / size)
 

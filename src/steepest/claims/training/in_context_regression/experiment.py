@@ -68,7 +68,7 @@ def draw(rng: np.random.Generator, variances: NDArray, sizes: Sizes, *, heavy: b
     x *= np.sqrt(variances).astype(np.float32)
     if heavy:
         is_long = rng.random((*shape, 1), dtype=np.float32) < HEAVY
-        # E x xᵀ is that of normal inputs: a share s of them, times 1/√s
+        # E x xᵀ is the same as of normal inputs: a share s of them, times 1/√s
         x *= is_long / np.float32(np.sqrt(HEAVY))
     w = rng.standard_normal((*shape[:2], d, 1), dtype=np.float32)
     tokens = np.concatenate([x, x @ w], -1)

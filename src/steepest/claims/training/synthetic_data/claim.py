@@ -134,7 +134,7 @@ class SyntheticData(kit.Claim[None]):
             "digits",
             law.digits,
             seen.digits,
-            0.09,  # the interval of the first round comes to that of the others
+            0.09,  # the interval of the first round is as wide as the intervals of the others
             label="the same on digits, over that of the first round",
         )
         yield kit.follows(
