@@ -127,6 +127,14 @@ def test_a_new_text_reaches_stored_results_and_makes_none_stale(claim, tmp_path)
     assert store.find(ready(claim).question).about["remarks"] == ["One half."]
 
 
+def test_a_result_whose_texts_are_the_same_is_not_written_again(claim, tmp_path, monkeypatch):
+    store = Store(tmp_path / "results")
+    first = answer(ready(claim), store=store)
+    assert first.about["scope"]  # which has tuples before it is written
+    monkeypatch.setattr(Store, "save", lambda *_: pytest.fail("nothing has changed"))
+    assert answer(ready(claim), store=store).how == "stored"
+
+
 def test_what_is_accepted_and_the_version_are_judged_anew(claim, tmp_path):
     store = Store(tmp_path / "results")
     answer(ready(claim), store=store)

@@ -25,6 +25,7 @@ from steepest.core.experiment import seeded
 from steepest.core.fields import LARGEST_SEED, field_type
 from steepest.core.hypotheses import Hypothesis
 from steepest.core.precision import arithmetic
+from steepest.core.records import canonical_digest
 from steepest.core.scope import meanings as meanings_of
 from steepest.core.scope import scope_of
 from steepest.engine.commands import run_command
@@ -161,7 +162,8 @@ def answer(
     if stored is not None and now.same_experiment(stored.stamp, stored.versions):
         if stored.stamp["judgement"] == now.judgement:
             described = about(asked.entry, type(asked.claim))
-            if stored.about != described:  # its page was written anew, on which no number depends
+            # its page was written anew, on which no number depends; in JSON a tuple is a list
+            if canonical_digest(stored.about) != canonical_digest(described):
                 stored = replace(stored, about=described)
                 store.save(stored, asked.question)
             return replace(stored, how="stored")
