@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from steepest.measurement import Monitor, read_log, watch
-from steepest.measurement.training._first_order import GRADIENT, LARGEST, LOSS, UPDATE
+from steepest.measurement.training._names import GRADIENT, LARGEST, LOSS, UPDATE
 from tests.extras import need
 
 torch = need("torch")

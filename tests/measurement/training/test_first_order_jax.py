@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from steepest.measurement import Monitor, read_log
-from steepest.measurement.training._first_order import GRADIENT, LARGEST, LOSS, UPDATE, FirstOrder
+from steepest.measurement.training._first_order import FirstOrder
+from steepest.measurement.training._names import GRADIENT, LARGEST, LOSS, UPDATE, WEIGHTS
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(32, 4)).astype(np.float32)
@@ -52,7 +53,7 @@ def test_without_data_a_step_that_donates_its_weights_has_a_score_of_records(tmp
     records = read_log(tmp_path / "log")
     assert len(records) >= 20
     assert records[-1]["updates"].keys() == {"w", "layers.0", "b"}
-    assert {UPDATE, LARGEST, LOSS} == records[-1]["quantities"].keys()
+    assert {UPDATE, LARGEST, LOSS, WEIGHTS} == records[-1]["quantities"].keys()
     assert GRADIENT not in records[-1]["quantities"]
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from steepest.measurement import Monitor, read_log, watch
 from steepest.measurement._report import FindingId
-from steepest.measurement.training._first_order import LOSS, FirstOrder
+from steepest.measurement.training._first_order import FirstOrder
+from steepest.measurement.training._names import LOSS
 from tests.measurement.test_measure import linear, squared
 
 GUESS = 2.3

@@ -59,11 +59,26 @@ def test_a_module_in_training_is_measured_in_evaluation_mode_and_set_back(tmp_pa
 def test_a_step_that_had_to_wait_is_made_up_for(tmp_path):
     monitor = Monitor(tmp_path / "log", squared, regression(), ["risk"], every=10)
     model = (linear, np.zeros(6))
-    monitor(0, model)
-    assert monitor(10, model) is None  # the first measurement has used the budget
-    monitor.spent = 0.0
+    assert monitor(0, model) is None  # no time has passed of which measuring could take a share
+    monitor.took = {True: 1e9}
+    assert monitor(10, model) is None
+    monitor.took = {True: 0.0}
     assert monitor(13, model)["step"] == 13
     assert monitor(14, model) is None
+
+
+def test_the_first_measurement_is_within_the_budget(tmp_path):
+    """The risk comes first by itself, then all; each when the share of the time allows for it."""
+    seconds = iter(np.arange(0.0, 1e6, 0.5))
+    monitor = Monitor(tmp_path / "log", squared, regression(), every=1, budget=0.5)
+    monitor.clock = lambda: float(next(seconds))  # each look at it takes half a second
+    model = (linear, np.zeros(6))
+    for step in range(300):
+        monitor(step, model)
+        assert monitor.spent <= 0.5 * (monitor.clock() - monitor.started)
+    measured = [r for r in read_log(tmp_path / "log") if "risk" in r["quantities"]]
+    assert "sharpness" not in measured[0]["quantities"]
+    assert "sharpness" in measured[-1]["quantities"]
 
 
 def test_the_log_survives_a_kill(tmp_path):
@@ -74,13 +89,14 @@ def test_the_log_survives_a_kill(tmp_path):
         regression(),
         ["risk"],
         every=1,
+        budget=None,
         then=lambda record: seen.append(record["step"]),
     )
     seen = []
     monitor(0, (linear, np.zeros(6)))
     with file.open("ab") as log:
         log.write(b'{"step": 1, "quanti')  # killed while it wrote
-    again = Monitor(file, squared, regression(), ["risk"], every=1)
+    again = Monitor(file, squared, regression(), ["risk"], every=1, budget=None)
     again(2, (linear, np.zeros(6)))
     assert [each["step"] for each in read_log(file)] == [0, 2]
     assert seen == [0]

@@ -25,7 +25,8 @@ def noisy(outputs, targets):
 def test_what_does_not_fit_together_is_said_once_and_first_order_numbers_go_on(
     tmp_path, capsys, model, loss, sentence
 ):
-    monitor = Monitor(tmp_path / "log", loss, (torch.ones(4, 2), torch.zeros(4, 1)))
+    data = (torch.ones(4, 2), torch.zeros(4, 1))
+    monitor = Monitor(tmp_path / "log", loss, data, budget=None)
     trained = model()
     record = monitor(0, trained)
     assert sentence in record["trouble"]

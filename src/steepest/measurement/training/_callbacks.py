@@ -32,7 +32,9 @@ class Guarded:
         if optimizer is not None and not self.monitor.knows_optimizer:
             self.monitor.options["optimizer"] = unwrapped(optimizer)
 
-    def __call__(self, step: int, module: Any, now: bool = False, loss: Any = None) -> None:
+    def __call__(
+        self, step: int, module: Any, now: bool = False, loss: Any = None, slope: Any = None
+    ) -> None:
         """Measure, if the optimizer has stepped since the last call; what goes wrong is said once."""
         # gradients are accumulated; and at the end the last step may have been measured already
         if step == (self._done() if now else self.last):
@@ -42,7 +44,7 @@ class Guarded:
             return
         try:
             model = module if self.part is None else self.part(module)
-            self.monitor(step, model, now=now, loss=loss)
+            self.monitor(step, model, now=now, loss=loss, grad_norm=slope)
         except Exception as trouble:
             said = (
                 str(trouble)
@@ -56,9 +58,28 @@ class Guarded:
         with suppress(Exception):  # the call after the step says what is wrong
             self.monitor.before_step(step, module if self.part is None else self.part(module))
 
+    def evaluated(self, step: int, metrics: Mapping[str, Any]) -> None:
+        """Record the loss of an evaluation by the trainer, if there is one among its numbers."""
+        loss = held_out_loss(metrics)
+        if loss is not None and not self.monitor.stopped:
+            self.monitor.held_out(step, loss)
+
     def _done(self) -> int | None:
         """Return the last step that needs no record any more."""
         return self.monitor.recorded if self.monitor.data is None else self.monitor.measured
+
+
+def held_out_loss(metrics: Mapping[str, Any]) -> Any:
+    """Return the loss of an evaluation by its usual names; None where there is none.
+
+    >>> held_out_loss({"eval_loss": 0.5, "epoch": 1.0}), held_out_loss({"val/loss": 0.4}), held_out_loss({"loss": 1.0})
+    (0.5, 0.4, None)
+    """
+    for name, value in metrics.items():
+        words = name.replace("/", "_").split("_")
+        if words[-1] == "loss" and words[0] in ("eval", "val", "valid", "validation"):
+            return value
+    return None
 
 
 class ReturnedLosses:
@@ -136,6 +157,11 @@ def lightning_callback(monitor: "Monitor", part: Callable[[Any], Any] | None) ->
             if trainer.is_global_zero:
                 self.guarded(trainer.global_step, pl_module, loss=loss_among(outputs))
 
+        def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
+            # the check before a training has seen a few batches only
+            if trainer.is_global_zero and not trainer.sanity_checking:
+                self.guarded.evaluated(trainer.global_step, trainer.callback_metrics)
+
         def on_train_end(self, trainer: Any, pl_module: Any) -> None:
             if trainer.is_global_zero:
                 self.guarded(trainer.global_step, pl_module, now=True)
@@ -183,6 +209,7 @@ def huggingface_callback(monitor: "Monitor", part: Callable[[Any], Any] | None) 
             self.guarded = Guarded(monitor, part)
             self.returned = ReturnedLosses()
             self.logged: Any = None
+            self.slope: Any = None
 
         def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             if not state.is_world_process_zero:
@@ -201,12 +228,18 @@ def huggingface_callback(monitor: "Monitor", part: Callable[[Any], Any] | None) 
             if state.is_world_process_zero:
                 returned = self.returned.since_the_last()
                 loss = self.logged if returned is None else returned
-                self.logged = None
-                self.guarded(state.global_step, kwargs.get("model"), loss=loss)
+                slope, self.logged, self.slope = self.slope, None, None
+                self.guarded(state.global_step, kwargs.get("model"), loss=loss, slope=slope)
 
         def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             # the trainer's mean since its last line; of losses that the module does not return itself
-            self.logged = (kwargs.get("logs") or {}).get("loss", self.logged)
+            logs = kwargs.get("logs") or {}
+            self.logged = logs.get("loss", self.logged)
+            self.slope = logs.get("grad_norm", self.slope)
+
+        def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            if state.is_world_process_zero:
+                self.guarded.evaluated(state.global_step, kwargs.get("metrics") or {})
 
         def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             self.returned.leave()

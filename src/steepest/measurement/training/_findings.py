@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steepest.measurement._report import Finding, FindingId
-from steepest.measurement.training._first_order import FIRST_ORDER
+from steepest.measurement.training._faults import faults
 from steepest.measurement.training._learning import is_fresh, learning, newest, of_losses
+from steepest.measurement.training._names import FIRST_ORDER
 
 if TYPE_CHECKING:
     from steepest.measurement.training._run import TrainingRun
@@ -40,6 +41,8 @@ def training_findings(run: "TrainingRun") -> tuple[Finding, ...]:
         _stale,
     ]
     drawn = [finding for rule in rules if (finding := rule(run)) is not None]
+    if not _is_divergence(run.records[-1]):
+        drawn = [*faults(run), *drawn]
     if any(finding.sign == "!" and finding.id in LOST for finding in drawn):
         # of a network that has nothing to lose a small curvature tells nothing
         drawn = [

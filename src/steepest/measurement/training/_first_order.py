@@ -11,6 +11,15 @@ from numpy.typing import NDArray
 
 from steepest.measurement._report import Reading
 from steepest.measurement.adapters import is_torch_module
+from steepest.measurement.training._names import (
+    CLIPPED,
+    GRADIENT,
+    LARGEST,
+    LOSS,
+    UNCLIPPED,
+    UPDATE,
+    WEIGHTS,
+)
 from steepest.measurement.training._weights import Norms, Weights, is_at_hand, weights_of
 
 ALL = 4  # first steps, each of which is looked at
@@ -18,11 +27,7 @@ EVERY = 8  # steps later on, of which at most two are: going through all weights
 SHARE = 0.003  # of the time since the first look, which looks may take
 WARM = 3  # first steps whose looks do not count
 HELD = 20  # steps whose numbers wait on their device before they are fetched together
-LOSS = "loss of the batch"
-GRADIENT = "gradient norm of the batch"
-UPDATE = "update over weight"
-LARGEST = "largest update over weight of a layer"
-FIRST_ORDER = (LOSS, GRADIENT, UPDATE, LARGEST)
+SHRUNK = 0.99  # of the gradient's norm, below which what the optimizer used was clipped
 MEMORY = 60  # losses that tell the scatter
 LEAST = 5  # of them at least
 TO_DEVIATION = 1.4826  # from the median of absolute normal numbers to their standard deviation
@@ -36,6 +41,15 @@ class Look(NamedTuple):
     step: int
     norms: Norms
     loss: Any  # of the last batch, or None
+    slope: Any = None  # norm of its gradient before clipping
+
+
+class Medians(NamedTuple):
+    """Of each array of weights, over the steps since the last record; NaN where it was not taken."""
+
+    weights: NDArray
+    updates: NDArray
+    gradients: NDArray
 
 
 class StepNumbers(NamedTuple):
@@ -60,10 +74,12 @@ class FirstOrder:
 
     Attributes:
         names: of the arrays of weights.
+        medians: of their norms, at the last record.
     """
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self.names: list[str] = []
+        self.medians: Medians | None = None
         self._clock = clock
         self._started: float | None = None
         self._spent = 0.0  # by looks at all weights, of which the last took
@@ -85,7 +101,7 @@ class FirstOrder:
             self._slopes = (step, weights.gradients())
 
     def look(
-        self, step: int, model: Any, loss: Any = None, wanted: bool = False
+        self, step: int, model: Any, loss: Any = None, wanted: bool = False, slope: Any = None
     ) -> list[StepNumbers]:
         """Take the numbers of now; return those that have come in since the last call, in the order of their steps.
 
@@ -96,6 +112,7 @@ class FirstOrder:
             model: a module of torch, or a pair ``(apply, params)``; of anything else nothing is taken.
             loss: of the last batch, if the loop hands it over.
             wanted: whether the next step is looked at whatever it costs, so that weights are kept now.
+            slope: norm of its gradient before clipping, if the loop hands it over.
         """
         begun = self._clock()
         if self._started is None:
@@ -107,12 +124,12 @@ class FirstOrder:
         is_listed = not starts and model is self._model and is_torch_module(model)
         if (due or self._weights is None) and not is_listed and not self._list(model):
             return []
-        loss = _taken(loss)
-        if not due and not self._held and is_at_hand(loss):
-            self._fetched.append(Look(step, Norms(), loss))  # most steps
+        loss, slope = _taken(loss), _taken(slope)
+        if not due and not self._held and is_at_hand(loss) and is_at_hand(slope):
+            self._fetched.append(Look(step, Norms(), loss, slope))  # most steps
             return self._checked([StepNumbers(step, loss, None, True)], model)
         norms = self._norms(starts, follows, step) if due else Norms()
-        self._held.append(Look(step, norms, loss))
+        self._held.append(Look(step, norms, loss, slope))
         news = self._fetch() if len(self._held) >= HELD or self._has_arrived() else []
         news = self._checked(news, model)
         if due:
@@ -146,28 +163,35 @@ class FirstOrder:
         if not looks:
             return []
         weights, updates, gradients = (self._table(looks, name) for name in Norms._fields)
-        size = _total(weights)
+        self.medians = Medians(*(_medians(table) for table in (weights, updates, gradients)))
+        size, used = _total(weights), _total(gradients)
         # no layer has the largest update where another has no size
         sound = np.where(np.isfinite(size), 1.0, np.nan)
         with np.errstate(divide="ignore", invalid="ignore"):
             shares = updates / weights * sound[:, None]
             overall = _total(updates) / size
+        losses, slopes = (
+            np.array([np.nan if x is None else x for x in column], float)
+            for column in ([look.loss for look in looks], [look.slope for look in looks])
+        )
+        numbers = {LOSS: losses, GRADIENT: used, UNCLIPPED: slopes, UPDATE: overall, WEIGHTS: size}
+        middle = _medians(np.column_stack([*numbers.values()]))
+        values = dict(zip(numbers, middle, strict=True))
+        values[CLIPPED] = _clipped(used, slopes)
         given = [look.loss for look in looks if look.loss is not None]
-        losses = np.array([np.nan if look.loss is None else look.loss for look in looks])
-        medians = _medians(np.column_stack([losses, _total(gradients), overall, shares]))
-        values = dict(zip((LOSS, GRADIENT, UPDATE, *self.names), medians, strict=True))
-        readings = [self._of_losses(given, values.pop(LOSS))] if given else []
+        readings = [self._of_losses(given, values[LOSS])] if given else []
         readings += [
-            Reading(name, value)
-            for name in (GRADIENT, UPDATE)
-            if (value := values.pop(name)) is not None
+            Reading(name, float(values[name]))
+            for name in (GRADIENT, UNCLIPPED, CLIPPED, UPDATE, WEIGHTS)
+            if not math.isnan(values[name])
         ]
-        layers = {name: value for name, value in values.items() if value is not None}
+        by_array = dict(zip(self.names, _medians(shares).tolist(), strict=True))
+        layers = {name: value for name, value in by_array.items() if not math.isnan(value)}
         if layers:
             readings.append(Reading(LARGEST, max(layers.values()), parts=layers))
         return readings
 
-    def _of_losses(self, given: list[float], median: float | None) -> Reading:
+    def _of_losses(self, given: list[float], median: float) -> Reading:
         """Return the median loss since the last record, and where that of other batches like these would lie.
 
         NaN if none of them is finite. The standard error of a median of n is 1.25 of that of their mean, whose scatter
@@ -175,8 +199,8 @@ class FirstOrder:
         """
         finite = [loss for loss in given if math.isfinite(loss)]
         self._losses.extend(finite)
-        if median is None or len(self._losses) < LEAST:
-            return Reading(LOSS, math.nan if median is None else median)
+        if math.isnan(median) or len(self._losses) < LEAST:
+            return Reading(LOSS, median)
         bends = np.diff(self._losses, 2)  # of variance 1 + 4 + 1 times that of a loss
         scatter = TO_DEVIATION / math.sqrt(6) * float(np.median(np.abs(bends)))
         error = EFFICIENCY * scatter / math.sqrt(len(finite))
@@ -210,7 +234,8 @@ class FirstOrder:
         """Tell whether what is held can be fetched without waiting for a device."""
         assert self._weights is not None
         last = self._held[-1]
-        return is_at_hand(last.loss) and self._weights.have_arrived(last.norms)
+        at_hand = is_at_hand(last.loss) and is_at_hand(last.slope)
+        return at_hand and self._weights.have_arrived(last.norms)
 
     def _fetch(self) -> list[StepNumbers]:
         """Bring what is held to the host, and return it."""
@@ -222,8 +247,8 @@ class FirstOrder:
         news = []
         for look in held:
             norms = Norms(*(next(rows) for _ in look.norms))
-            loss = None if look.loss is None else float(look.loss)
-            self._fetched.append(Look(look.step, norms, loss))
+            loss, slope = (None if x is None else float(x) for x in (look.loss, look.slope))
+            self._fetched.append(Look(look.step, norms, loss, slope))
             news.append(_numbers(look.step, norms, loss))
         return news
 
@@ -258,18 +283,21 @@ def _total(norms: NDArray) -> NDArray:
     return np.sqrt((norms**2).sum(axis=1))
 
 
-def _medians(table: NDArray) -> list[float | None]:
-    """Return the median of what is finite in each column; None where nothing is.
+def _clipped(used: NDArray, before: NDArray) -> float:
+    """Return the share of steps whose gradient was smaller when it was used; NaN where none has both norms."""
+    known = np.isfinite(used) & np.isfinite(before)
+    return float((used < SHRUNK * before)[known].mean()) if known.any() else math.nan
+
+
+def _medians(table: NDArray) -> NDArray:
+    """Return the median of what is finite in each column; NaN where nothing is.
 
     >>> _medians(np.array([[1.0, np.nan], [np.nan, np.nan], [3.0, np.inf]]))
-    [2.0, None]
+    array([ 2., nan])
     """
     rows = np.sort(np.where(np.isfinite(table), table, np.inf), axis=0)
     counts = np.isfinite(rows).sum(axis=0)
     columns = np.arange(table.shape[1])
     low = rows[np.maximum(counts - 1, 0) // 2, columns]
     high = rows[counts // 2, columns]
-    return [
-        float(value) if count else None
-        for value, count in zip((low + high) / 2, counts, strict=True)
-    ]
+    return np.where(counts > 0, (low + high) / 2, np.nan)

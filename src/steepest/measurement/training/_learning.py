@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from steepest.measurement._health import LEARNED
 from steepest.measurement._report import Finding, FindingId
-from steepest.measurement.training._first_order import LOSS
+from steepest.measurement.training._names import LOSS
 
 if TYPE_CHECKING:
     from steepest.measurement.training._run import Series, TrainingRun

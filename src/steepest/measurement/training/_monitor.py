@@ -1,8 +1,6 @@
 """Measure along a user's own training loop, within a budget of time, into a file that survives a kill."""
 
-import json
 import math
-import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -16,7 +14,6 @@ import numpy as np
 from steepest.core.errors import UserError, nearest
 from steepest.core.given import file as given_file
 from steepest.core.given import real
-from steepest.core.reading import check_regular
 from steepest.measurement._building import first_line
 from steepest.measurement._measure import (
     NOT_MEASURED,
@@ -31,16 +28,35 @@ from steepest.measurement._optimizer import (
     optimizer_of,
     with_transformation,
 )
+from steepest.measurement._report import Reading
 from steepest.measurement.adapters import Subject, in_evaluation, normalizing_layers, subject
 from steepest.measurement.training._alarms import Alarm
 from steepest.measurement.training._callbacks import huggingface_callback, lightning_callback
 from steepest.measurement.training._divergence import Course
 from steepest.measurement.training._first_order import FirstOrder, StepNumbers
 from steepest.measurement.training._handover import receivers
+from steepest.measurement.training._log_file import LogFile
+from steepest.measurement.training._names import DECAY, HELD_OUT, PARTS
+from steepest.measurement.training._own_optimizers import (
+    OwnOptimizers,
+    decay_over_update,
+    groups_by_array,
+)
+from steepest.measurement.training._own_step import (
+    Heard,
+    OwnStep,
+    facts_of,
+    readings_of,
+)
 
 RECORDED = ("value", "interval", "source_of_error", "over_examples", "compared", "theory")
 """What a log keeps of each reading."""
-SYNC = 10.0  # seconds between two times that the log is written through to the disk
+SHARE = 0.01  # of the training time, which measuring takes by default
+# what a measurement takes, in steps of the training, before one has told
+ESTIMATE = 100
+OF_RISK = 20
+CHEAP = ("risk",)
+"""What is measured first, where the budget does not yet allow for the rest: it takes one pass."""
 ATTACH = ("micro_batch", "features", "noise")
 OPTIONS = ("optimizer", "lr", "momentum", "weight_decay", "batch", "curvature", "since", "seed")
 
@@ -54,12 +70,13 @@ class Monitor:
 
     Every call takes first-order numbers, which cost next to nothing: updates over weights by layer, whether all weights
     are finite, and of a module of torch the gradient norm of the last batch. A due step has them in its record, as
-    medians over the steps since the last one; without ``data`` they are all that is recorded.
+    medians over the steps since the last one, and what hooks have heard of a training step of a module of torch: units
+    that are zero, saturated activations, modes, outputs. Without ``data`` this is all that is recorded.
 
-    Curvature is measured by the first call, whatever it costs, and by later ones when a step is due and the budget
-    allows for another measurement like the last. A due step that finds no budget is made up for as soon as there is
-    some. A module in training mode is measured without dropout, with batch normalization as it trains, and left in its
-    mode.
+    On ``data`` risk and curvature are measured when a step is due and the budget allows for it: at first the risk,
+    which takes one pass, then all. A due step that finds no budget is made up for as soon as there is some, and
+    ``now=True`` measures whatever it costs, such as after the last step. A module in training mode is measured without
+    dropout, with batch normalization as it trains, and left in its mode.
 
     Nothing is raised into your loop. If model, loss and data do not fit together, or each process holds a part of the
     weights, the first call says so on standard error, and first-order numbers go on. In a training of several processes
@@ -77,7 +94,8 @@ class Monitor:
         what: names of quantities; without ``since`` the drift is measured from the first call.
         every: measure at multiples of this step; or
         per_decade: measure at this many steps for each factor of ten, which suits long runs.
-        budget: share of the training time since the first call that measuring may take; None for no limit.
+        budget: share of the training time since the first call that measuring may take, the first measurement
+            included; None for no limit.
         to: where the numbers go besides: a ``SummaryWriter`` of TensorBoard, a run of Weights & Biases or the module
             ``wandb``, a logger with ``log_metrics``, a function of the record, or a list of these.
         then: the same, for functions: the former name.
@@ -86,7 +104,8 @@ class Monitor:
         statistics: of batch normalization: those of the batch, as in the training, or ``"running"``; see
             ``steepest.measure``. Layers that you have set to evaluation mode stay in it.
         options: more of ``steepest.measure``. ``optimizer``: the torch optimizer of this training (SGD, Adam, AdamW),
-            whose own limit the sharpness is compared with. Or ``lr``, ``momentum``, ``weight_decay`` of plain SGD: give
+            whose own limit the sharpness is compared with; without it, the optimizer whose first steps change the
+            module. Or ``lr``, ``momentum``, ``weight_decay`` of plain SGD: give
             these with no other optimizer, as they compare with 2(1+β)/η. ``batch``: examples in each of your batches,
             for ``batch-noise``. Also ``curvature``, ``since``, ``micro_batch``, ``features``, ``noise``,
             ``seed``.
@@ -115,7 +134,7 @@ class Monitor:
         *,
         every: int | None = None,
         per_decade: int = 10,
-        budget: float | None = 0.05,
+        budget: float | None = SHARE,
         to: Any = None,
         then: Callable[[dict[str, Any]], object] | None = None,
         warn: bool = True,
@@ -133,6 +152,8 @@ class Monitor:
                 f"a schedule needs every ≥ 1 or per_decade ≥ 1, got {every} and {per_decade}"
             )
         self.file = given_file("the log of a monitor", file)
+        self.log = LogFile(self.file)
+        self.clock = time.perf_counter
         self.loss = loss
         self.data = data
         self.what = chosen(what)
@@ -152,19 +173,23 @@ class Monitor:
         self.last_good: dict[str, Any] | None = None
         self.subject: Subject | None = None
         self.measured: int | None = None  # the last step that was measured on the data
-        self.started = self.spent = self.last = 0.0
+        self.started = self.spent = 0.0
+        self.calls = 0
+        self.took: dict[bool, float] = {}  # seconds of the last measurement, of the risk and of all
         self.owed = False  # whether a step was due that the budget did not allow yet
         self.start: np.ndarray | None = None  # what Lanczos found last
         self.course = Course()  # of what warnings rest on
         self.watched = -1  # the last step whose numbers were looked through
         self.pending: list[Alarm] = []  # of steps since the last record
         self.first_order: FirstOrder | None = FirstOrder()
+        self.own_step: OwnStep | None = OwnStep()
+        self.own_optimizers = OwnOptimizers()
+        self.heard: Heard | None = None
         self.gone = False  # whether weights that are not finite have been said
         self.said: set[str] = set()  # on standard error
         self.recorded: int | None = None  # the last step that is in the log
         self.begun = False  # whether it has been called
         self.stopped = False
-        self.synced = time.perf_counter()  # when the log was last written through to the disk
 
     def due(self, step: int) -> bool:
         """Tell whether the schedule asks for this step."""
@@ -184,6 +209,7 @@ class Monitor:
         now: bool = False,
         lr: float | None = None,
         loss: Any = None,
+        grad_norm: Any = None,
     ) -> dict[str, Any] | None:
         """Measure now, if it is time; return the record that was written, or None.
 
@@ -195,6 +221,7 @@ class Monitor:
             now: measure whatever schedule and budget say, such as after the last step.
             lr: the step size of now, where a schedule of optax sets it: ``lr=schedule(step)``.
             loss: of the last batch, a number or a tensor, which is recorded.
+            grad_norm: the norm of its gradient before clipping, as ``clip_grad_norm_`` of torch returns it.
         """
         if self.stopped:
             return None
@@ -203,8 +230,9 @@ class Monitor:
         except UserError as trouble:  # a training must not end because of its monitor
             self.stop(str(trouble))
             return None
-        clock = time.perf_counter()
-        news = self._look(step, model, loss)
+        clock = self.clock()
+        self._listen(step, model)
+        news = self._look(step, model, loss, grad_norm)
         gone = next((numbers.step for numbers in news if not numbers.is_finite), None)
         if gone is not None and not self.gone:
             self.gone = True
@@ -213,26 +241,26 @@ class Monitor:
             self._watch(news)
         first = not self.begun
         self.begun = True
-        unwritable = self._unwritable() if first else None
-        if unwritable is not None:
-            self.stop(str(unwritable))
-            return self._begun(step) | self._trouble(unwritable)
-        due = self.due(step)
-        wanted = due or now or bool(self.pending)
-        if self.data is None:
-            return self._first_order_record(step) if wanted else None
-        self.owed = self.owed or due
         if first:
             self.started = clock
-        elif not now and not (self.owed and self._affordable(clock)):
-            return self._first_order_record(step) if wanted else None
+            unwritable = self.log.unwritable()
+            if unwritable is not None:
+                self.stop(str(unwritable))
+                return self._begun(step) | self._trouble(unwritable)
+        self.calls += 1
+        due = self.due(step)
+        wanted = due or now or bool(self.pending)
+        self.owed = self.owed or due
+        what = self._what(clock, now, first)
+        if not what:
+            return self._first_order_record(step, model) if wanted else None
         record = self._begun(step)
         # whatever goes wrong: a training must not end because of its monitor
         try:
             if self.subject is None:
                 self._attach(model)
             with in_evaluation(model):
-                record |= self._measured(model, optimizer, lr)
+                record |= self._measured(model, what, optimizer, lr)
             self.last_good = record
             self.measured = step
         except Exception as trouble:
@@ -240,14 +268,59 @@ class Monitor:
         if self.subject is None:
             self.data = None
             self._say("data", f"only what each step has at hand is recorded: {record['trouble']}")
-        self._add_first_order(record)
+        self._add_first_order(record, model)
         if self.warn:
             self._announce(record)
-        took = time.perf_counter() - clock
+        took = self.clock() - clock
         record["seconds"] = round(took, 4)
         self.owed = False
-        self.last = 0.0 if first else took
+        self.took[what == self.what] = took
         self.spent += took
+        return self._written(record)
+
+    def _what(self, clock: float, now: bool, first: bool) -> tuple[str, ...]:
+        """Return what is to be measured on the data in this call: all, the risk to begin with, or nothing."""
+        if self.data is None:
+            return ()
+        if now or (first and "drift" in self.what):  # which is a change since the first call
+            return self.what
+        if not self.owed:
+            return ()
+        if self._affords(clock, self.took.get(True, ESTIMATE * self._step_seconds(clock))):
+            return self.what
+        if not self.took and self._affords(clock, OF_RISK * self._step_seconds(clock)):
+            return tuple(name for name in self.what if name in CHEAP)
+        return ()
+
+    def _step_seconds(self, clock: float) -> float:
+        """Return how long a step of the training takes, in the mean."""
+        return (clock - self.started - self.spent) / max(self.calls - 1, 1)
+
+    def _affords(self, clock: float, cost: float) -> bool:
+        """Tell whether the budget allows for what costs so many seconds; at once if it has no limit."""
+        if math.isinf(self.budget):
+            return True
+        elapsed = clock - self.started - self.spent
+        return elapsed > 0 and self.spent + cost <= self.budget * elapsed
+
+    def held_out(self, step: int, loss: Any) -> dict[str, Any] | None:
+        """Record a loss on held-out examples, as an evaluation of your own has it; return the record.
+
+        Args:
+            step: of the training.
+            loss: a number or a tensor.
+        """
+        if self.stopped:
+            return None
+        try:
+            value = float(loss.detach() if hasattr(loss, "detach") else loss)
+            record = self._begun(int(real("step", step, "100")))
+        except Exception as trouble:  # a training must not end because of its monitor
+            self._say("held out", f"a held-out loss cannot be recorded: {first_line(trouble)}")
+            return None
+        entry = dict.fromkeys(RECORDED) | {"theory": "", "source_of_error": "rounding"}
+        entry["value"] = value if math.isfinite(value) else None
+        record["quantities"][HELD_OUT] = entry
         return self._written(record)
 
     def _begun(self, step: int) -> dict[str, Any]:
@@ -260,17 +333,34 @@ class Monitor:
     def _written(self, record: dict[str, Any]) -> dict[str, Any]:
         """Append a record to the log, hand it over, and return it."""
         self.recorded = record["step"]
-        self._guarded("the log cannot be written", self._append, record)
+        self._guarded("the log cannot be written", self.log.append, record)
         for hand_over in self.hand_over:
             self._guarded("handing the record over failed", hand_over, record)
         return record
 
-    def _look(self, step: int, model: Any, loss: Any) -> list[StepNumbers]:
+    def _listen(self, step: int, model: Any) -> None:
+        """Take what hooks have heard of the step before this call, and listen to the next one if it is due."""
+        if self.own_step is None:
+            return
+        try:
+            self.own_step.follow(model)
+            self.heard = self.own_step.heard() or self.heard
+            if self.due(step + 1) and self.own_step.affords():
+                self.own_step.listen(model)
+            self.own_optimizers.look_for(model)
+            if len(self.own_optimizers.found) == 1 and not self.knows_optimizer:
+                self.options["optimizer"] = self.own_optimizers.found[0]
+        except Exception as trouble:  # a training must not end because of its monitor
+            self.own_step.leave()
+            self.own_step = None
+            self._say("own step", f"nothing is heard of the steps: {first_line(trouble)}")
+
+    def _look(self, step: int, model: Any, loss: Any, slope: Any) -> list[StepNumbers]:
         """Take first-order numbers; return those that have come in, of this step or of earlier ones."""
         if self.first_order is None:
             return []
         try:
-            return self.first_order.look(step, model, loss, wanted=self.due(step + 1))
+            return self.first_order.look(step, model, loss, self.due(step + 1), slope)
         except Exception as trouble:  # a training must not end because of its monitor
             self._without_first_order(trouble)
             return []
@@ -298,12 +388,17 @@ class Monitor:
             with suppress(Exception):  # a rule that fails must not cost the training
                 self.pending += self.course.alarms_of_step(numbers)
 
-    def _add_first_order(self, record: dict[str, Any]) -> None:
-        """Add first-order numbers since the last record."""
+    def _add_first_order(self, record: dict[str, Any], model: Any) -> None:
+        """Add first-order numbers since the last record, and what hooks have heard."""
         if self.first_order is None:
             return
         try:
             readings = self.first_order.readings()
+            readings += self._of_groups(record, model)
+            if self.heard is not None:
+                readings += readings_of(self.heard)
+                record |= facts_of(self.heard)
+                self.heard = None
         except Exception as trouble:  # a training must not end because of its monitor
             self._without_first_order(trouble)
             return
@@ -313,17 +408,31 @@ class Monitor:
                 entry["value"] = None
             record["quantities"][reading.name] = entry
             if reading.parts:
-                record["updates"] = reading.parts
+                record[PARTS[reading.name]] = reading.parts
+
+    def _of_groups(self, record: dict[str, Any], model: Any) -> list[Reading]:
+        """Add the step sizes of an optimizer's groups; return what its decay is of the updates."""
+        groups = groups_by_array(self.options.get("optimizer"), model)
+        assert self.first_order is not None
+        medians = self.first_order.medians
+        if not groups or medians is None:
+            return []
+        steps = sorted({group.lr for group in groups.values()}, reverse=True)
+        record.setdefault("lr", steps[0])
+        if len(steps) > 1:
+            record["lrs"] = steps
+        share = decay_over_update(groups, self.first_order.names, *medians)
+        return [] if share is None else [Reading(DECAY, share)]
 
     def _without_first_order(self, trouble: Exception) -> None:
         """Take no first-order numbers any more, and say why."""
         self.first_order = None
         self._say("first order", f"no first-order numbers: {first_line(trouble)}")
 
-    def _first_order_record(self, step: int) -> dict[str, Any] | None:
+    def _first_order_record(self, step: int, model: Any) -> dict[str, Any] | None:
         """Write a record of first-order numbers alone; nothing where there are none."""
         record = self._begun(step)
-        self._add_first_order(record)
+        self._add_first_order(record, model)
         if self.warn:
             self._announce(record)
         return self._written(record) if record["quantities"] else None
@@ -374,9 +483,6 @@ class Monitor:
         self.stopped = True
         self._say("stop", f"the monitor is off: {why}")
 
-    def _affordable(self, clock: float) -> bool:
-        return self.spent + self.last <= self.budget * (clock - self.started - self.spent)
-
     def _announce(self, record: dict[str, Any]) -> None:
         """Add the warnings that are due to a record; print the first one of this monitor."""
         if self.recorded is not None and record["step"] < self.recorded:  # back at a checkpoint
@@ -426,7 +532,9 @@ class Monitor:
         values = subject.values()
         return [w.name for w in subject.weights if not np.isfinite(values[w.place]).all()]
 
-    def _measured(self, model: Any, optimizer: Any, lr: float | None) -> dict[str, Any]:
+    def _measured(
+        self, model: Any, what: tuple[str, ...], optimizer: Any, lr: float | None
+    ) -> dict[str, Any]:
         """Return what a record says of the weights of now.
 
         Raises:
@@ -445,9 +553,7 @@ class Monitor:
         if lr is not None:
             options["lr"] = float(lr)
         settings, missing = self._optimizer(options)
-        report, start = report_on(
-            self.subject, self.what, start=self.start, tolerant=True, **options
-        )
+        report, start = report_on(self.subject, what, start=self.start, tolerant=True, **options)
         if start is None or np.isfinite(start).all():
             self.start = start
         quantities = {}
@@ -500,29 +606,3 @@ class Monitor:
         last_good = {key: before[key] for key in ("step", "quantities") if key in before}
         diverged = {"diverged": True} if isinstance(trouble, DivergenceError) else {}
         return {"trouble": said, **diverged, "last_good": last_good or None}
-
-    def _unwritable(self) -> UserError | None:
-        """Return why the log cannot be written, which is said in the first call, before hours of training."""
-        try:
-            self.file.parent.mkdir(parents=True, exist_ok=True)
-            if self.file.exists() and not self.file.is_char_device():  # such as /dev/null
-                check_regular(self.file)  # to open a pipe that nobody reads would never end
-            with self.file.open("ab"):
-                return None
-        except OSError as trouble:
-            reason = trouble.strerror or trouble
-            return UserError(f"cannot write the log {self.file} ({reason}); choose another file")
-
-    def _append(self, record: dict[str, Any]) -> None:
-        with self.file.open("ab+") as log:
-            if log.tell():  # a line that a kill cut off is closed, so that it costs only itself
-                log.seek(-1, os.SEEK_END)
-                torn = log.read(1) != b"\n"
-                log.write(b"\n" if torn else b"")
-            log.write(json.dumps(record).encode() + b"\n")
-            log.flush()  # a kill of the process costs nothing that has been written
-            # a failure of the machine may, and to wait for a disk takes as long as a step
-            now = time.perf_counter()
-            if now - self.synced > SYNC:
-                os.fsync(log.fileno())
-                self.synced = now

@@ -1,0 +1,378 @@
+"""What a training step of the reader shows by itself: modes, units, outputs and gradients, heard by hooks for one step.
+
+The hooks are set after one step and taken away after the next, so that a module has none while it is looked at, saved
+or compiled. Nothing is calculated that the step does not calculate anyway, besides sums over what it holds. Modules
+that are compiled, and weights that are spread over processes, are left alone: hooks would change their programs.
+"""
+
+import math
+import sys
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from steepest.measurement._report import Reading
+from steepest.measurement.adapters import is_sharded, is_torch_module, unwrapped
+from steepest.measurement.training._names import (
+    EVALUATION,
+    FROZEN_STATISTICS,
+    IDLE,
+    LEFT_OVER,
+    RANK,
+    REPEATS,
+    SATURATED,
+    SHARES,
+    SIZE,
+)
+
+ENDS = {"Tanh": -1.0, "Sigmoid": 0.0, "Hardtanh": -1.0, "Hardsigmoid": 0.0}
+"""Activations that end at one, and where they begin."""
+NEAR = 0.01  # of the end, within which an activation is saturated
+LOOKS = 5  # batches in a row in which a unit that is dead is zero
+CALLS = 100_000  # of modules, after which hooks leave by themselves
+ROWS = 256  # examples at most of which the features' rank is told
+SUM = 1e-3  # from one, of outputs that are probabilities
+SHARE = 0.002  # of the time since the first step, which hooks may take
+NORMALIZING = ("_BatchNorm", "_InstanceNorm")
+
+
+class Heard(NamedTuple):
+    """What one training step has shown; on its device until it is read.
+
+    Attributes:
+        idle: share of each layer's inputs that have been zero on all examples of the last batches.
+        saturated: share of each activation's values at an end of its range.
+        in_evaluation: whether the module itself was in evaluation mode while gradients were taken.
+        frozen_statistics: normalizing layers that were so.
+        rank: effective rank of the features, (tr C)²/tr C² of their covariance C; None where there are none.
+        size: root mean square of the outputs.
+        shares: number of outputs that are shares and sum to one; 0 where they are something else.
+        repeats: share of integer inputs that are the largest output at their place; None where there are none.
+        left_over: share of a gradient that the step used and that did not come into it in this step, by norms; more
+            than zero where gradients of earlier steps are still in it. None where it is not known.
+    """
+
+    idle: dict[str, float]
+    saturated: dict[str, float]
+    in_evaluation: bool
+    frozen_statistics: tuple[str, ...]
+    rank: float | None
+    size: float | None
+    shares: int
+    repeats: float | None
+    left_over: float | None
+
+
+class OwnStep:
+    """Listens to one training step at a time, as long as this takes a small share of the training's time.
+
+    Args:
+        clock: seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._clock = clock
+        self._started = clock()
+        self._module: Any = None
+        self._weight: Any = None  # an array that is trained, whose gradient is looked at
+        self._version = -1  # of this array at the last call
+        self._moved = (False, False)  # whether the last two intervals between calls have moved it
+        self._spent = self._last = 0.0
+        self._handles: list[Any] = []
+        weakref.finalize(self, _take_away, self._handles)
+        self._zero: dict[str, deque[Any]] = {}  # masks of the last batches, by layer
+        self._forget()
+
+    def _forget(self) -> None:
+        self._parts: dict[
+            int, tuple[str, Any]
+        ] = {}  # what is listened to, by the identity of the module
+        self._calls = 0
+        self._idle: dict[str, Any] = {}
+        self._ends: dict[str, list[Any]] = {}
+        self._frozen: list[str] = []
+        self._in_evaluation = False
+        self._outputs: Any = None
+        self._repeats: Any = None
+        self._features: Any = None
+        self._came_in: Any = None
+
+    def follow(self, model: Any) -> None:
+        """Note whether the weights have moved since the last call; to be called in every one."""
+        module = unwrapped(model)
+        if module is not self._module:
+            self._module, self._weight = module, None
+            self._moved = (False, False)
+            if is_torch_module(module) and not is_sharded(module):
+                weights = [w for w in module.parameters() if w.requires_grad and w.is_leaf]
+                # directions of a few numbers are all alike, and large arrays cost
+                self._weight = min(weights, key=_far_from_typical, default=None)
+        if self._weight is not None:
+            # torch counts the changes in place of each tensor
+            self._moved = (self._moved[1], self._weight._version != self._version)
+            self._version = self._weight._version
+
+    def listen(self, model: Any) -> None:
+        """Set hooks that last until the next call of ``leave``, or for many calls of modules."""
+        self.leave()
+        self._forget()
+        begun = self._clock()
+        module = unwrapped(model)
+        if not is_torch_module(module) or has_compiled() or is_sharded(module):
+            return
+        import torch
+
+        self._parts = {id(part): (name, part) for name, part in module.named_modules()}
+        # hooks for all modules, and not of this one: a module that is saved now would be saved with its own
+        hooks = torch.nn.modules.module
+        self._handles += [
+            hooks.register_module_forward_pre_hook(_while_it_lives(self._before)),
+            hooks.register_module_forward_hook(_while_it_lives(self._after)),
+        ]
+        if not _are_several_processes():  # there gradients are averages over processes
+            self._hook_gradient()
+        self._last = self._clock() - begun
+
+    def affords(self) -> bool:
+        """Tell whether another step like the last is within the share of the time."""
+        return self._spent + self._last <= SHARE * (self._clock() - self._started)
+
+    def leave(self) -> None:
+        """Take all hooks away."""
+        _take_away(self._handles)
+        self._parts = {}
+
+    def heard(self) -> Heard | None:
+        """Take the hooks away and return what was heard; None where no training step ran through the module."""
+        if not self._handles:
+            return None
+        begun = self._clock()
+        self.leave()
+        heard = self._read()
+        self._last += self._clock() - begun
+        self._spent += self._last
+        return heard
+
+    def _read(self) -> Heard | None:
+        """Bring what was heard to the host."""
+        if self._outputs is None and not self._idle:
+            return None
+        idle = {name: self._share_idle(name, mask) for name, mask in self._idle.items()}
+        saturated = {
+            name: float(sum(share for share in shares) / len(shares))
+            for name, shares in self._ends.items()
+        }
+        rank = None
+        if self._features is not None:
+            squares = (self._features**2).sum()
+            trace = self._features.diagonal().sum()
+            rank = float(trace**2 / squares) if float(squares) > 0 else None
+        size, is_share, count = self._outputs or (None, False, 0)
+        shares = count if bool(is_share) else 0
+        return Heard(
+            idle,
+            saturated,
+            self._in_evaluation,
+            tuple(dict.fromkeys(self._frozen)),
+            rank,
+            None if size is None else float(size),
+            shares,
+            None if self._repeats is None else float(self._repeats),
+            self._left_over(),
+        )
+
+    def _share_idle(self, name: str, mask: Any) -> float:
+        """Return the share of a layer's inputs that have been zero in each of the last batches."""
+        masks = self._zero.setdefault(name, deque(maxlen=LOOKS))
+        if masks and masks[-1].shape != mask.shape:
+            masks.clear()
+        masks.append(mask)
+        always = masks[0]
+        for other in list(masks)[1:]:
+            always = always & other
+        return float(always.float().mean()) if len(masks) == LOOKS else 0.0
+
+    def _left_over(self) -> float | None:
+        """Return how much of the gradient that was used did not come into it in this step.
+
+        Clipping and the removal of a scale only shorten it: of g, what is beyond c times what came in, c ≤ 1. Where
+        batches are accumulated and the calls are more than the steps, some calls do not move the weights.
+        """
+        weight, came_in = self._weight, self._came_in
+        if weight is None or came_in is None or not all(self._moved):
+            return None
+        if weight.grad is None or weight.grad.is_sparse:
+            return None
+        used, came_in = weight.grad.double().flatten(), came_in.double().flatten()
+        size, square = float(used.norm()), float(came_in @ came_in)
+        if not size > 0 or not math.isfinite(size) or not 0 < square < math.inf:
+            return None
+        shortened = min(1.0, float(used @ came_in) / square)
+        return float((used - shortened * came_in).norm()) / size
+
+    def _before(self, part: Any, given: tuple[Any, ...]) -> None:
+        """Look at what a part of the module is given, and at its mode."""
+        begun = self._clock()
+        self._calls += 1
+        if self._calls == CALLS:  # nobody asks for what is heard
+            self.leave()
+        name = self._name(part)
+        if name is not None:
+            self._heard_before(name, part, given)
+        self._last += self._clock() - begun
+
+    def _heard_before(self, name: str, part: Any, given: tuple[Any, ...]) -> None:
+        names = [kind.__name__ for kind in type(part).__mro__]
+        if "Linear" in names or "_ConvNd" in names:
+            self._heard_inputs(name, -1 if "Linear" in names else 1, given)
+        elif any(kind in names for kind in NORMALIZING) and part.running_mean is not None:
+            self._frozen += [name] * (not part.training)
+
+    def _after(self, part: Any, given: Any, out: Any) -> None:
+        """Look at what a part of the module returns."""
+        begun = self._clock()
+        name = self._name(part)
+        if name == "":
+            self._in_evaluation = not part.training
+            self._heard_outputs(given, out)
+        if name is not None and type(part).__name__ in ENDS:
+            self._heard_activations(name, ENDS[type(part).__name__], out)
+        self._last += self._clock() - begun
+
+    def _name(self, part: Any) -> str | None:
+        """Return the name of a part of the module in a training step; None of anything else."""
+        name, known = self._parts.get(id(part), ("", None))
+        return name if known is part and _is_recorded() else None
+
+    def _heard_inputs(self, name: str, axis: int, given: tuple[Any, ...]) -> None:
+        x = given[0] if given else None
+        # inputs without a derivative are data, whose empty pixels are no units
+        if getattr(x, "grad_fn", None) is None or not x.is_floating_point() or x.ndim < 2:
+            return
+        x = x.detach()
+        others = [i for i in range(x.ndim) if i != axis % x.ndim]
+        zero = (x == 0).all(dim=tuple(others)) if len(others) > 1 else (x == 0).all(others[0])
+        self._idle[name] = zero & self._idle[name] if name in self._idle else zero
+        if x.ndim == 2 and len(x) > 2:
+            rows = x[:ROWS].float()
+            rows = rows - rows.mean(0)
+            self._features = rows @ rows.T / len(rows)  # the Gram matrix has C's eigenvalues
+
+    def _heard_activations(self, name: str, lower: float, out: Any) -> None:
+        if getattr(out, "grad_fn", None) is None:
+            return
+        width = 1.0 - lower
+        out = out.detach()
+        at_end = (out > 1 - NEAR * width) | (out < lower + NEAR * width)
+        self._ends.setdefault(name, []).append(at_end.float().mean())
+
+    def _heard_outputs(self, given: tuple[Any, ...], out: Any) -> None:
+        out = getattr(out, "logits", out)
+        if isinstance(out, tuple | list) and out:
+            out = out[0]
+        if not hasattr(out, "is_floating_point") or not out.is_floating_point() or not out.numel():
+            return
+        out = out.detach().float()
+        is_share, count = False, 0
+        if out.ndim > 1:
+            # classes stand last, or second as losses of images and sequences want them
+            axes = [axis for axis in (1, out.ndim - 1) if out.shape[axis] > 1]
+            near = [((out.sum(axis) - 1).abs() < SUM).all() for axis in dict.fromkeys(axes)]
+            count = out.shape[axes[0]] if axes else 0
+            is_share = (out >= 0).all() & sum(near).bool() if near else False
+        self._outputs = ((out**2).mean() ** 0.5, is_share, count)
+        x = given[0] if given else None
+        is_integer = hasattr(x, "is_floating_point") and not x.is_floating_point() and x.ndim > 1
+        if is_integer and x.shape == out.shape[:-1] and out.shape[-1] > 2:
+            self._repeats = (out.argmax(-1) == x).float().mean()
+
+    def _hook_gradient(self) -> None:
+        """Listen to what comes into the gradient of one array of weights."""
+        if self._weight is None:
+            return
+
+        def comes_in(slope: Any) -> None:
+            if not slope.is_sparse:
+                arrived = slope.detach()
+                self._came_in = (
+                    arrived.clone() if self._came_in is None else self._came_in + arrived
+                )
+
+        comes_in.__torch_unserializable__ = True  # a weight that is saved now is saved without it
+        self._handles.append(self._weight.register_hook(comes_in))
+
+
+def _take_away(handles: list[Any]) -> None:
+    """Remove hooks."""
+    for handle in handles:
+        handle.remove()
+    handles.clear()
+
+
+def _while_it_lives(method: Callable[..., None]) -> Callable[..., None]:
+    """Return a hook that keeps nothing alive: a monitor that is forgotten takes its hooks along."""
+    weak = weakref.WeakMethod(method)
+
+    def hook(*given: Any) -> None:
+        bound = weak()
+        if bound is not None:
+            bound(*given)
+
+    return hook
+
+
+def has_compiled() -> bool:
+    """Tell whether this process has compiled anything of torch: hooks would have it compiled anew."""
+    dynamo = sys.modules.get("torch._dynamo")
+    return bool(dynamo is not None and dynamo.utils.counters["frames"])
+
+
+def _far_from_typical(weight: Any) -> float:
+    """Return how far the size of an array is from some hundred numbers, by factors."""
+    return abs(math.log(weight.numel() / 256))
+
+
+def _is_recorded() -> bool:
+    """Tell whether derivatives are taken now: an evaluation takes none."""
+    import torch
+
+    return torch.is_grad_enabled()
+
+
+def _are_several_processes() -> bool:
+    distributed = getattr(sys.modules.get("torch"), "distributed", None)
+    with suppress(Exception):
+        return bool(
+            distributed and distributed.is_initialized() and distributed.get_world_size() > 1
+        )
+    return False
+
+
+def readings_of(heard: Heard) -> list[Reading]:
+    """Return what was heard as numbers; of layers the largest, with all among its parts."""
+    by_layer = ((IDLE, heard.idle), (SATURATED, heard.saturated))
+    readings = [
+        Reading(name, max(parts.values()), parts=parts) for name, parts in by_layer if parts
+    ]
+    single = (
+        (RANK, heard.rank),
+        (SIZE, heard.size),
+        (LEFT_OVER, heard.left_over),
+        (REPEATS, heard.repeats),
+    )
+    return readings + [Reading(name, value) for name, value in single if value is not None]
+
+
+def facts_of(heard: Heard) -> dict[str, Any]:
+    """Return what a record says of what was heard besides numbers; nothing of what is as usual."""
+    facts: dict[str, Any] = {}
+    if heard.in_evaluation:
+        facts[EVALUATION] = True
+    if heard.frozen_statistics:
+        facts[FROZEN_STATISTICS] = list(heard.frozen_statistics)
+    if heard.shares:
+        facts[SHARES] = heard.shares
+    return facts
