@@ -98,7 +98,7 @@ class OwnStep:
         self._outputs: Any = None
         self._repeats: Any = None
         self._features: Any = None
-        self._came_in: Any = None
+        self._came_in: list[Any] = []  # the sum of the gradients of a step, if there are any
 
     def follow(self, model: Any) -> None:
         """Note whether the weights have moved since the last call; to be called in every one."""
@@ -201,12 +201,12 @@ class OwnStep:
         Clipping and the removal of a scale only shorten it: of g, what is beyond c times what came in, c ≤ 1. Where
         batches are accumulated and the calls are more than the steps, some calls do not move the weights.
         """
-        weight, came_in = self._weight, self._came_in
-        if weight is None or came_in is None or not all(self._moved):
+        weight = self._weight
+        if weight is None or not self._came_in or not all(self._moved):
             return None
         if weight.grad is None or weight.grad.is_sparse:
             return None
-        used, came_in = weight.grad.double().flatten(), came_in.double().flatten()
+        used, came_in = weight.grad.double().flatten(), self._came_in[0].flatten()
         size, square = float(used.norm()), float(came_in @ came_in)
         if not size > 0 or not math.isfinite(size) or not 0 < square < math.inf:
             return None
@@ -294,12 +294,11 @@ class OwnStep:
         if self._weight is None:
             return
 
+        came_in = self._came_in
+
         def comes_in(slope: Any) -> None:
             if not slope.is_sparse:
-                arrived = slope.detach()
-                self._came_in = (
-                    arrived.clone() if self._came_in is None else self._came_in + arrived
-                )
+                came_in[:] = [sum(came_in, start=slope.detach().double())]
 
         comes_in.__torch_unserializable__ = True  # a weight that is saved now is saved without it
         self._handles.append(self._weight.register_hook(comes_in))
