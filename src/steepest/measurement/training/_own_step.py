@@ -206,7 +206,7 @@ class OwnStep:
             return None
         if weight.grad is None or weight.grad.is_sparse:
             return None
-        used, came_in = weight.grad.double().flatten(), self._came_in[0].flatten()
+        used, came_in = weight.grad.float().flatten(), self._came_in[0].flatten()
         size, square = float(used.norm()), float(came_in @ came_in)
         if not size > 0 or not math.isfinite(size) or not 0 < square < math.inf:
             return None
@@ -298,7 +298,7 @@ class OwnStep:
 
         def comes_in(slope: Any) -> None:
             if not slope.is_sparse:
-                came_in[:] = [sum(came_in, start=slope.detach().double())]
+                came_in[:] = [sum(came_in, start=slope.detach().float())]
 
         comes_in.__torch_unserializable__ = True  # a weight that is saved now is saved without it
         self._handles.append(self._weight.register_hook(comes_in))
