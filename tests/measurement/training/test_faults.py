@@ -36,7 +36,7 @@ def train(folder, model, optimizer, *, fault=lambda step: None, loss=cross_entro
     """Train on batches and return what the monitor's log shows; each step is listened to, whatever it costs."""
     x, y = options.get("data", examples(512))
     monitor = Monitor(folder / "log", every=5)
-    monitor.own_step.affords = lambda: True
+    monitor.own_step.affords = lambda step: True
     draw = torch.Generator().manual_seed(1)
     for step in range(options.get("steps", STEPS)):
         rows = torch.randint(0, len(x), (options.get("batch", 32),), generator=draw)
@@ -81,7 +81,7 @@ def test_numbers_of_a_step_are_those_of_a_pass_by_hand(tmp_path):
     x, y = examples(64)
     optimizer = sgd(model, 0.1)
     monitor = Monitor(tmp_path / "log", every=1)
-    monitor.own_step.affords = lambda: True
+    monitor.own_step.affords = lambda step: True
     for step in range(8):
         before = [w.detach().clone() for w in model.parameters()]
         optimizer.zero_grad()
@@ -106,7 +106,7 @@ def test_hooks_are_gone_after_the_step_and_a_module_is_saved_without(tmp_path):
     optimizer = sgd(model)
     x, y = examples(32)
     monitor = Monitor(tmp_path / "log", every=1)
-    monitor.own_step.affords = lambda: True
+    monitor.own_step.affords = lambda step: True
     hooks = nn.modules.module
     gc.collect()
     monitor(0, model)
@@ -152,7 +152,7 @@ def test_accumulation_over_batches_is_no_fault(tmp_path, each_batch):
     optimizer = sgd(model)
     x, y = examples(512)
     monitor = Monitor(tmp_path / "log", every=1)
-    monitor.own_step.affords = lambda: True
+    monitor.own_step.affords = lambda step: True
     calls = 0
     for batch in range(80):
         rows = torch.arange(32) + 6 * batch

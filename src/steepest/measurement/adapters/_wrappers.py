@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import lru_cache
 from typing import Any
 
 WRAPPERS = {
@@ -137,11 +138,15 @@ def _leaves(params: Any) -> list[Any]:
 
 def _inside(model: Any) -> Any:
     """Return what a wrapper wraps; None of anything else."""
-    for kind in type(model).__mro__:
-        attribute = WRAPPERS.get(f"{kind.__module__}.{kind.__qualname__}")
-        if attribute is not None:
-            return getattr(model, attribute)
-    return None
+    attribute = _kept_under(type(model))
+    return None if attribute is None else getattr(model, attribute)
+
+
+@lru_cache(maxsize=256)
+def _kept_under(wrapper: type) -> str | None:
+    """Return the attribute under which a wrapper of this class keeps what it wraps."""
+    names = (f"{kind.__module__}.{kind.__qualname__}" for kind in wrapper.__mro__)
+    return next((WRAPPERS[name] for name in names if name in WRAPPERS), None)
 
 
 def _restore(part: Any, had_its_own: bool, forward: Any) -> None:

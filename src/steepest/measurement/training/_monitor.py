@@ -190,6 +190,7 @@ class Monitor:
         self.recorded: int | None = None  # the last step that is in the log
         self.begun = False  # whether it has been called
         self.stopped = False
+        self.model: Any = None  # of the last call
 
     def due(self, step: int) -> bool:
         """Tell whether the schedule asks for this step."""
@@ -231,6 +232,7 @@ class Monitor:
             self.stop(str(trouble))
             return None
         clock = self.clock()
+        self.model = model
         self._listen(step, model)
         news = self._look(step, model, loss, grad_norm)
         gone = next((numbers.step for numbers in news if not numbers.is_finite), None)
@@ -318,9 +320,8 @@ class Monitor:
         except Exception as trouble:  # a training must not end because of its monitor
             self._say("held out", f"a held-out loss cannot be recorded: {first_line(trouble)}")
             return None
-        entry = dict.fromkeys(RECORDED) | {"theory": "", "source_of_error": "rounding"}
-        entry["value"] = value if math.isfinite(value) else None
-        record["quantities"][HELD_OUT] = entry
+        self._put(record, Reading(HELD_OUT, value))
+        self._add_first_order(record, self.model)
         return self._written(record)
 
     def _begun(self, step: int) -> dict[str, Any]:
@@ -345,9 +346,10 @@ class Monitor:
         try:
             self.own_step.follow(model)
             self.heard = self.own_step.heard() or self.heard
-            if self.due(step + 1) and self.own_step.affords():
+            if self.due(step + 1) and self.own_step.affords(step):
                 self.own_step.listen(model)
-            self.own_optimizers.look_for(model)
+            if not self.own_optimizers.over:
+                self.own_optimizers.look_for(model)
             if len(self.own_optimizers.found) == 1 and not self.knows_optimizer:
                 self.options["optimizer"] = self.own_optimizers.found[0]
         except Exception as trouble:  # a training must not end because of its monitor
@@ -403,12 +405,17 @@ class Monitor:
             self._without_first_order(trouble)
             return
         for reading in readings:
-            entry = {key: getattr(reading, key) for key in RECORDED}
-            if not math.isfinite(reading.value):  # no number of JSON
-                entry["value"] = None
-            record["quantities"][reading.name] = entry
-            if reading.parts:
-                record[PARTS[reading.name]] = reading.parts
+            self._put(record, reading)
+
+    @staticmethod
+    def _put(record: dict[str, Any], reading: Reading) -> None:
+        """Put a number into a record."""
+        entry = {key: getattr(reading, key) for key in RECORDED}
+        if not math.isfinite(reading.value):  # no number of JSON
+            entry["value"] = None
+        record["quantities"][reading.name] = entry
+        if reading.parts:
+            record[PARTS[reading.name]] = reading.parts
 
     def _of_groups(self, record: dict[str, Any], model: Any) -> list[Reading]:
         """Add the step sizes of an optimizer's groups; return what its decay is of the updates."""

@@ -26,10 +26,12 @@ class OwnOptimizers:
 
     Attributes:
         found: those that have stepped.
+        over: whether they are waited for no more.
     """
 
     def __init__(self) -> None:
         self.found: list[Any] = []
+        self.over = False
         self._handle: Any = None
         self._calls = 0
 
@@ -37,6 +39,7 @@ class OwnOptimizers:
         """Wait for the next steps of an optimizer; after some calls no more."""
         self._calls += 1
         if self._calls > CALLS or self.found:
+            self.over = True
             self.leave()
             return
         module = unwrapped(model)

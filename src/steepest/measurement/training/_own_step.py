@@ -36,6 +36,8 @@ CALLS = 100_000  # of modules, after which hooks leave by themselves
 ROWS = 256  # examples at most of which the features' rank is told
 SUM = 1e-3  # from one, of outputs that are probabilities
 SHARE = 0.002  # of the time since the first step, which hooks may take
+BEGIN = 15  # steps, from which on
+FREE = 12  # steps are listened to in any case, so that a short training is heard too
 NORMALIZING = ("_BatchNorm", "_InstanceNorm")
 
 
@@ -76,11 +78,12 @@ class OwnStep:
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
         self._started = clock()
-        self._module: Any = None
+        self._model: Any = None
         self._weight: Any = None  # an array that is trained, whose gradient is looked at
         self._version = -1  # of this array at the last call
         self._moved = (False, False)  # whether the last two intervals between calls have moved it
         self._spent = self._last = 0.0
+        self._count = 0  # of steps that were listened to
         self._handles: list[Any] = []
         weakref.finalize(self, _take_away, self._handles)
         self._zero: dict[str, deque[Any]] = {}  # masks of the last batches, by layer
@@ -102,9 +105,8 @@ class OwnStep:
 
     def follow(self, model: Any) -> None:
         """Note whether the weights have moved since the last call; to be called in every one."""
-        module = unwrapped(model)
-        if module is not self._module:
-            self._module, self._weight = module, None
+        if model is not self._model:
+            module, self._model, self._weight = unwrapped(model), model, None
             self._moved = (False, False)
             if is_torch_module(module) and not is_sharded(module):
                 weights = [w for w in module.parameters() if w.requires_grad and w.is_leaf]
@@ -134,10 +136,16 @@ class OwnStep:
         ]
         if not _are_several_processes():  # there gradients are averages over processes
             self._hook_gradient()
+        self._count += 1
         self._last = self._clock() - begun
 
-    def affords(self) -> bool:
-        """Tell whether another step like the last is within the share of the time."""
+    def affords(self, step: int) -> bool:
+        """Tell whether another step like the last is within the share of the time, or one of the first that are free.
+
+        Steps at the very start tell little: there the weights are what chance has made them.
+        """
+        if self._count < FREE:
+            return step >= BEGIN
         return self._spent + self._last <= SHARE * (self._clock() - self._started)
 
     def leave(self) -> None:
