@@ -100,3 +100,31 @@ def test_other_models_have_none(tmp_path, capsys):
     assert monitor(0, (lambda w, x: x @ w, np.zeros(2))) is None
     assert monitor(1, "a network") is None
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("change", ["replaced", "frozen", "freed", "added"])
+def test_weights_that_change_their_place_are_listed_anew(tmp_path, change):
+    model = nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 2))
+    if change == "freed":
+        model[0].weight.requires_grad_(False)
+    monitor = Monitor(tmp_path / "log", every=1)
+
+    def step(number):
+        with torch.no_grad():
+            for weight in model.parameters():
+                weight.mul_(1.5)
+        return monitor(number, model)
+
+    for number in range(4):
+        step(number)
+    if change == "replaced":
+        model[1] = nn.Linear(3, 5)
+    elif change == "added":
+        model.append(nn.Linear(2, 2))
+    else:
+        model[0].weight.requires_grad_(change == "freed")
+    for number in range(4, 24):
+        record = step(number)
+    trained = {name for name, weight in model.named_parameters() if weight.requires_grad}
+    assert set(record["updates"]) == trained
+    assert record["updates"]["1.weight"] == pytest.approx(1 / 3)

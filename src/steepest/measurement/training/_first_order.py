@@ -121,7 +121,8 @@ class FirstOrder:
         starts = wanted or step < ALL or (step % EVERY == 0 and self._affords(begun))
         due = starts or follows
         # a module keeps its weights, and going through it costs as much as a norm of all
-        is_listed = not starts and model is self._model and is_torch_module(model)
+        is_same = model is self._model and is_torch_module(model)
+        is_listed = is_same and (not starts or self._weights_are_still(model))
         if (due or self._weights is None) and not is_listed and not self._list(model):
             return []
         loss, slope = _taken(loss), _taken(slope)
@@ -206,13 +207,15 @@ class FirstOrder:
         error = EFFICIENCY * scatter / math.sqrt(len(finite))
         return Reading(LOSS, median, over_examples=(median - 1.96 * error, median + 1.96 * error))
 
+    def _weights_are_still(self, model: Any) -> bool:
+        return self._weights is not None and self._weights.are_still(model)
+
     def _list(self, model: Any) -> bool:
         """List the weights of now, and forget those of the step before if they are others; tell if there are any."""
         weights = weights_of(model)
         if weights is None:
             return False
-        replaced = is_torch_module(model) and model is not self._model
-        if replaced or weights.names != self.names:
+        if self._weights is None or weights.places != self._weights.places:
             self._before = self._step = None
         self.names = weights.names
         self._model = model

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -194,12 +195,7 @@ class Monitor:
 
     def due(self, step: int) -> bool:
         """Tell whether the schedule asks for this step."""
-        if self.every is not None:
-            return step % self.every == 0
-        if step < 1:
-            return step == 0
-        nearest = round(math.log10(step) * self.per_decade)
-        return round(10 ** (nearest / self.per_decade)) == step
+        return _is_due(step, self.every, self.per_decade)
 
     def __call__(
         self,
@@ -613,3 +609,14 @@ class Monitor:
         last_good = {key: before[key] for key in ("step", "quantities") if key in before}
         diverged = {"diverged": True} if isinstance(trouble, DivergenceError) else {}
         return {"trouble": said, **diverged, "last_good": last_good or None}
+
+
+@lru_cache(maxsize=8)
+def _is_due(step: int, every: int | None, per_decade: int) -> bool:
+    """Tell whether a schedule asks for a step; each call of a monitor asks of the same two."""
+    if every is not None:
+        return step % every == 0
+    if step < 1:
+        return step == 0
+    nearest = round(math.log10(step) * per_decade)
+    return round(10 ** (nearest / per_decade)) == step

@@ -15,6 +15,8 @@ from steepest.measurement.adapters import (
     unwrapped,
 )
 
+RELIST = 16  # looks, after which all weights of a module are listed anew
+
 
 class Norms(NamedTuple):
     """Norms of each array of weights, on their device; empty where they were not taken."""
@@ -29,9 +31,15 @@ class Weights(Protocol):
 
     Attributes:
         names: of the arrays.
+        places: what must be the same where weights are compared with those of an earlier step.
     """
 
     names: list[str]
+    places: list[Any]
+
+    def are_still(self, model: Any) -> bool:
+        """Tell whether these are the weights of a model still, as far as a quick look at it tells."""
+        ...
 
     def copy(self, into: Any) -> Any:
         """Return a copy of all, in the arrays of an earlier one if there is one."""
@@ -85,12 +93,33 @@ class TorchWeights:
     """
 
     def __init__(self, module: Any) -> None:
+        self._module = module
+        self._held = [
+            (part._parameters, key, w, w.requires_grad)
+            for part in module.modules()
+            for key, w in part._parameters.items()
+            if w is not None
+        ]
+        self._looks = 0
         named = [(name, w) for name, w in module.named_parameters() if w.requires_grad]
         self.is_sharded = is_sharded(module)
         if self.is_sharded:  # small weights may have no part on this process
             named = [(name, w) for name, w in named if local(w).numel()]
         self.names = [name for name, _ in named]
         self.arrays = [w for _, w in named]
+        self.places = [(name, id(w)) for name, w in named]
+
+    def are_still(self, model: Any) -> bool:
+        """Tell whether no weight was replaced, frozen or freed; parts that were added are found some looks later."""
+        self._looks += 1
+        return (
+            unwrapped(model) is self._module
+            and self._looks % RELIST != 0
+            and all(
+                held.get(key) is w and w.requires_grad == is_trained
+                for held, key, w, is_trained in self._held
+            )
+        )
 
     def copy(self, into: Any) -> Any:
         """Return a copy of all, in the tensors of an earlier one if there is one."""
@@ -154,6 +183,11 @@ class JaxWeights:
         named = [(name, leaf) for name, leaf in named if is_addressable(leaf)]
         self.names = [name or "params" for name, _ in named]
         self.arrays = [leaf for _, leaf in named]
+        self.places = [(name, leaf.shape) for name, leaf in named]
+
+    def are_still(self, model: Any) -> bool:
+        """Return no: a training step returns new arrays."""
+        return False
 
     def copy(self, into: Any) -> Any:
         """Return a copy of all: a step that donates its arguments takes the arrays themselves away."""
