@@ -33,18 +33,22 @@ def wells_gap(dimension: int, spring: float, beta: float = WARM) -> float:
     laplacian = (3 * x**2 - 1).sum(0) + spring * (dimension - 1)
     height = beta / 4 * (slopes**2).sum(0) - laplacian / 2
 
-    def energies(state: kit.Values) -> kit.Values:
-        state = state.reshape(height.shape)
-        total = height * state
-        for axis in range(dimension):
-            total = total + np.moveaxis(np.tensordot(kinetic, state, (1, axis)), 0, axis)
-        return total.ravel()
+    class Energy(LinearOperator):
+        """The sum of a kinetic energy along each axis and a potential one, on states as vectors."""
 
-    operator = LinearOperator((height.size, height.size), matvec=energies, dtype=float)
+        def _matvec(self, state: kit.Values) -> kit.Values:
+            state = state.reshape(height.shape)
+            total = height * state
+            for axis in range(dimension):
+                total = total + np.moveaxis(np.tensordot(kinetic, state, (1, axis)), 0, axis)
+            return total.ravel()
+
     energy = well(x).sum(0) + spring / 2 * ((x - mean) ** 2).sum(0)
     # the root of Gibbs's law is the ground state; an odd factor overlaps with the slowest mode
     start = np.exp(-beta * energy / 2) * (0.1 + np.tanh(3 * mean))
-    lowest, _ = eigsh(operator, k=2, which="SA", v0=start.ravel(), tol=TOLERANCE)
+    lowest, _ = eigsh(
+        Energy(float, (height.size, height.size)), k=2, which="SA", v0=start.ravel(), tol=TOLERANCE
+    )
     return float(np.ptp(lowest))
 
 
