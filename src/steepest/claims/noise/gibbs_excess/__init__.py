@@ -1,0 +1,1 @@
+"""The claim gibbs-excess: what it says, and its potential."""

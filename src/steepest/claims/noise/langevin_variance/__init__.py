@@ -1,0 +1,1 @@
+"""The claim langevin-variance: what it says."""

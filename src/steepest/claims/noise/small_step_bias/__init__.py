@@ -1,0 +1,1 @@
+"""The claim small-step-bias: what it says, and its exact laws."""

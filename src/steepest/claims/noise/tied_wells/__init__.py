@@ -1,0 +1,1 @@
+"""The claim tied-wells: what it says, and its gaps."""
