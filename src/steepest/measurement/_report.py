@@ -140,6 +140,7 @@ class FindingId(StrEnum):
     RISK_ABOVE_ITS_LOWEST = "risk-above-its-lowest"
     RISK_APART = "risk-apart"
     LOSS_STANDS = "loss-stands"
+    LOSS_WENT = "loss-went"
     STALE = "stale"
     LEAPT = "leapt"
     FORGOTTEN = "forgotten"

@@ -289,3 +289,20 @@ def test_each_rule_reads_what_monitors_record():
     known = set(names.FIRST_ORDER)
     assert [rule.reads for rule in RULES if rule.reads not in known] == []
     assert len({rule.id for rule in RULES}) == len(RULES) == len(Fault)
+
+
+def test_where_a_lower_loss_is_no_progress_nothing_is_concluded_from_it(tmp_path):
+    """Losses that rise and leap, of a network whose gradients add up."""
+    model = network()
+    optimizer = sgd(model, 1e-3)
+    x, y = examples(256)
+    monitor = Monitor(tmp_path / "log", every=5, stationary=False)
+    monitor.own_step.affords = lambda step: True
+    for step in range(120):
+        (cross_entropy(model(x), y) * (1 + step)).backward()
+        optimizer.step()
+        monitor(step, model, loss=float(2.0 ** (step / 10)))
+    run = watch(tmp_path / "log")
+    assert not run.stationary and run.warnings == ()
+    assert {one.id for one in run.findings if one.sign != "✓"} == {Fault.GRADIENTS_ADD_UP}
+    assert "loss-went" in {one.id for one in run.findings}

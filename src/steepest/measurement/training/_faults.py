@@ -47,6 +47,8 @@ class Rule(NamedTuple):
     id: Fault
     reads: str
     """The quantity without which it says nothing."""
+    of_progress: bool
+    """Whether it takes a lower loss for progress."""
     says: Callable[["TrainingRun"], Said]
 
 
@@ -60,20 +62,25 @@ def faults(run: "TrainingRun") -> list[Finding]:
     return [
         Finding(*said, rule.reads, rule.id)
         for rule in RULES
-        if rule.reads in run.names and (said := rule.says(run)) is not None
+        if rule.reads in run.names
+        and (run.stationary or not rule.of_progress)
+        and (said := rule.says(run)) is not None
     ]
 
 
-def rule(id: Fault, reads: str) -> Callable[[Callable[["TrainingRun"], Said]], Callable]:
+def rule(
+    id: Fault, reads: str, of_progress: bool = False
+) -> Callable[[Callable[["TrainingRun"], Said]], Callable]:
     """Put a function into the table.
 
     Args:
         id: what it finds.
         reads: the quantity without which it says nothing.
+        of_progress: whether it takes a lower loss for progress.
     """
 
     def put(says: Callable[["TrainingRun"], Said]) -> Callable[["TrainingRun"], Said]:
-        RULES.append(Rule(id, reads, says))
+        RULES.append(Rule(id, reads, of_progress, says))
         return says
 
     return put
@@ -123,7 +130,7 @@ def _repeats_inputs(run: "TrainingRun") -> Said:
     )
 
 
-@rule(Fault.PROBABILITIES, names.SIZE)
+@rule(Fault.PROBABILITIES, names.SIZE, of_progress=True)
 def _probabilities(run: "TrainingRun") -> Said:
     """Say that outputs are probabilities, and whether the losses stay above what is possible after another softmax."""
     classes = _last(run, names.SIZE).get(names.SHARES, 0)
@@ -141,7 +148,7 @@ def _probabilities(run: "TrainingRun") -> Said:
     )
 
 
-@rule(Fault.DOES_NOT_CARRY_OVER, names.HELD_OUT)
+@rule(Fault.DOES_NOT_CARRY_OVER, names.HELD_OUT, of_progress=True)
 def _does_not_carry_over(run: "TrainingRun") -> Said:
     """Say that the losses of batches fall and the held-out loss never has."""
     steps, held_out = _finite(run, names.HELD_OUT)
@@ -158,7 +165,7 @@ def _does_not_carry_over(run: "TrainingRun") -> Said:
     )
 
 
-@rule(Fault.MEMORIZES, names.HELD_OUT)
+@rule(Fault.MEMORIZES, names.HELD_OUT, of_progress=True)
 def _memorizes(run: "TrainingRun") -> Said:
     """Say that the held-out loss has risen since some step, while the losses of batches fell."""
     steps, held_out = _finite(run, names.HELD_OUT)
@@ -222,7 +229,7 @@ def _saturated(run: "TrainingRun") -> Said:
     )
 
 
-@rule(Fault.STEP_RAISED, names.LOSS)
+@rule(Fault.STEP_RAISED, names.LOSS, of_progress=True)
 def _step_raised(run: "TrainingRun") -> Said:
     """Say that the step size was raised after it had fallen, and the losses rose with it."""
     if "lr" not in run.columns:
@@ -298,7 +305,7 @@ def _layer_apart(run: "TrainingRun") -> Said:
     )
 
 
-@rule(Fault.HARDLY_MOVES, names.UPDATE)
+@rule(Fault.HARDLY_MOVES, names.UPDATE, of_progress=True)
 def _hardly_moves(run: "TrainingRun") -> Said:
     """Say that all steps together have hardly moved the weights, and the losses stand."""
     _, updates = _finite(run, names.UPDATE)

@@ -80,9 +80,13 @@ def learning(run: "TrainingRun") -> Finding | None:
     courses = [course for course in (of_risk(run), of_losses(run)) if course is not None]
     if not courses:
         return None
-    newest = courses[
-        0
-    ]  # what is measured on the data at one time is more than losses of the batches on the way
+    # what is measured on the data at one time is more than losses of the batches on the way
+    newest = courses[0]
+    if not run.stationary:
+        text = (
+            f"{_what(newest)} went {newest.between()}; whether this is progress, it does not tell"
+        )
+        return Finding("✓", text, newest.name, FindingId.LOSS_WENT)
     finding = _of(newest)
     if len(courses) < 2 or finding.id is not FindingId.NOTHING_LEARNED:
         return finding
@@ -207,7 +211,7 @@ def _not_finite(run: "TrainingRun") -> Finding | None:
 def _of(course: Course) -> Finding:
     """Say how a course went: lost, nothing learned, risen, above its lowest, or fallen."""
     start, lowest, end = course.start, course.lowest, course.end
-    what = "the risk" if course.name == RISK else "the loss of the batches"
+    what = _what(course)
     lost = lowest.value < FORGOT * course.guess and end.is_above(lowest)
     if course.has_learned_nothing and not lost:
         young = "?" if end.step < YOUNG else "!"
@@ -235,6 +239,10 @@ def _of(course: Course) -> Finding:
         return Finding("?", text + course.beside, course.name, FindingId.RISK_ABOVE_ITS_LOWEST)
     text = f"{what} has fallen {course.between()}{course.beside}"
     return Finding("✓", text, course.name, FindingId.LEARNED)
+
+
+def _what(course: Course) -> str:
+    return "the risk" if course.name == RISK else "the loss of the batches"
 
 
 def _lost(course: Course, what: str) -> Finding:

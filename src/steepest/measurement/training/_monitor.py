@@ -31,7 +31,7 @@ from steepest.measurement._optimizer import (
 )
 from steepest.measurement._report import Reading
 from steepest.measurement.adapters import Subject, in_evaluation, normalizing_layers, subject
-from steepest.measurement.training._alarms import Alarm
+from steepest.measurement.training._alarms import Alarm, Rule
 from steepest.measurement.training._callbacks import huggingface_callback, lightning_callback
 from steepest.measurement.training._divergence import Course
 from steepest.measurement.training._first_order import FirstOrder, StepNumbers
@@ -104,6 +104,9 @@ class Monitor:
             standard error the first time. See ``docs/measuring.md`` for the rule, and how often it is right.
         statistics: of batch normalization: those of the batch, as in the training, or ``"running"``; see
             ``steepest.measure``. Layers that you have set to evaluation mode stay in it.
+        stationary: whether a lower loss is progress. False where the data or the targets change with the network, as in
+            reinforcement learning, adversarial training and self-distillation: then nothing is concluded from how the
+            loss goes, besides that it is finite.
         options: more of ``steepest.measure``. ``optimizer``: the torch optimizer of this training (SGD, Adam, AdamW),
             whose own limit the sharpness is compared with; without it, the optimizer whose first steps change the
             module. Or ``lr``, ``momentum``, ``weight_decay`` of plain SGD: give
@@ -140,6 +143,7 @@ class Monitor:
         then: Callable[[dict[str, Any]], object] | None = None,
         warn: bool = True,
         statistics: Statistics = "batch",
+        stationary: bool = True,
         **options: Any,
     ) -> None:
         if budget is not None and not 0 < real("budget", budget, "0.05") <= 1:
@@ -163,6 +167,7 @@ class Monitor:
         self.hand_over = (*receivers(to), *receivers(then))
         self.warn = warn
         self.statistics = checked_statistics(statistics)
+        self.stationary = bool(stationary)
         self.budget = math.inf if budget is None else budget
         for name in options:
             if name not in (*ATTACH, *OPTIONS):
@@ -325,6 +330,8 @@ class Monitor:
         record: dict[str, Any] = {"step": step, "seconds": 0.0, "quantities": {}}
         if self.recorded is None:
             record["started"] = datetime.now(UTC).isoformat(timespec="seconds")
+            if not self.stationary:
+                record["stationary"] = False
         return record
 
     def _written(self, record: dict[str, Any]) -> dict[str, Any]:
@@ -384,7 +391,12 @@ class Monitor:
                 self.course = Course()
             self.watched = numbers.step
             with suppress(Exception):  # a rule that fails must not cost the training
-                self.pending += self.course.alarms_of_step(numbers)
+                alarms = self.course.alarms_of_step(numbers)
+                self.pending += [alarm for alarm in alarms if self._counts(alarm)]
+
+    def _counts(self, alarm: Alarm) -> bool:
+        """Tell whether an alarm means anything in this training."""
+        return self.stationary or alarm.rule == Rule.NOT_FINITE
 
     def _add_first_order(self, record: dict[str, Any], model: Any) -> None:
         """Add first-order numbers since the last record, and what hooks have heard."""
@@ -493,7 +505,7 @@ class Monitor:
         alarms = self.pending
         self.pending = []
         with suppress(Exception):  # a rule that fails must not cost the record
-            alarms = [*alarms, *self.course.alarms(record)]
+            alarms += [alarm for alarm in self.course.alarms(record) if self._counts(alarm)]
         if alarms:
             record["warnings"] = [alarm.text for alarm in alarms]
             record["rules"] = [alarm.rule for alarm in alarms]

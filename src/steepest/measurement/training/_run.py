@@ -106,6 +106,11 @@ class TrainingRun:
         return np.array([record["step"] for record in self.records], int)
 
     @cached_property
+    def stationary(self) -> bool:
+        """Tell whether a lower loss is progress, as the monitor was told."""
+        return all(record.get("stationary", True) is not False for record in self.records)
+
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Return the names of the quantities, in the order in which they were first measured."""
         return tuple(
