@@ -68,7 +68,7 @@ def risks_over_widths(
     program then serves every width m, with √(M/m) to turn the widest network's 1/√(M d) into 1/√(m d).
 
     Args:
-        noise: normal numbers, shape ``(seeds, M or more, dimension + 1)``; narrow networks are the first of its neurons.
+        noise: normal numbers, ``(seeds, M or more, dimension + 1)``; narrow networks are the first of its neurons.
         widths: m of each.
         multiple: γλ₀.
         steps: of each descent.
