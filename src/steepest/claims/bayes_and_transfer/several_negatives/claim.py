@@ -1,4 +1,4 @@
-"""With k negatives a contrastive loss bounds the mean classifier's loss among k + 1 classes, with ties.
+"""With k negatives a contrastive loss bounds the mean classifier's loss of k + 1 classes, with ties.
 
 The loss is log₂(1 + Σ exp(−v_i)) with v_i = f(x)ᵀ(f(x⁺) − f(x_i⁻)). In the loss of the mean classifier, class means
 stand for x⁺ and for each x_i⁻. A negative of x's own class is a tie there. To leading order in f the bound loses
