@@ -99,8 +99,8 @@ for check in result.checks:
 # Look at `threshold`. Theory predicts where divergence starts. The experiment tried step sizes on both sides of it,
 # so it knows the place up to the distance between two of them. That distance is the interval.
 #
-# Other checks have a margin with one end. Theory only says that the last γλ is *at most* 2, so any smaller value
-# agrees. Such a check is weaker, and the next section says how weak.
+# Other checks have a margin with one end. `recursion` takes the largest deviation from the recursion, over all steps
+# and networks. The deviation may be anything below the margin: only rounding makes it differ from zero.
 #
 # ## What would have been noticed?
 #

@@ -82,8 +82,8 @@ def test_more_than_an_hour_is_asked(tmp_path, capsys, monkeypatch):
         (["catapult", "--over", "multiple=log:-1:1:3"], "passes through zero"),
         (["catapult", "--over", "multiple=log:1:2"], "names no number of points"),
         (
-            ["catapult", "--over", "relu_width=1,2"],
-            "relu_width cannot be swept: a point of catapult's diagram does not",
+            ["catapult", "--over", "widths=100,200"],
+            "widths cannot be swept: a point of catapult's diagram does not",
         ),
         (["catapult", "--over", "multiple=0,1"], "multiple must be above 0, got 0"),
         (["catapult", "--over", "multiple=1,2", "--shard", "3"], "--shard takes I/N such as 3/40"),

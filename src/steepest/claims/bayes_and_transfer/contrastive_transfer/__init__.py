@@ -1,1 +1,1 @@
-"""The claim contrastive-transfer: what it says, and its experiment at one point."""
+"""The claim contrastive-transfer: what it says, its theory, and its experiment at one point."""

@@ -1,4 +1,4 @@
-"""One point of the catapult: a two-layer linear network at one step size and width."""
+"""Two-layer linear networks on one example: their descent at one step size and width, and a point of the diagram."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,9 +16,6 @@ from steepest.nn.networks import Mlp, mlp
 from steepest.nn.types import Params
 
 DIVERGED = 1e12  # loss from which descent counts as diverged
-LAZY_STEP = 1.5  # γλ₀ of ReLU networks whose test errors are compared
-THROWN_STEP = 3.0  # and of those that are thrown
-TEST_STEPS = 100  # of both, or as many in the time η · steps of the first
 
 
 def linear_network(dimension: int, width: int) -> Mlp:
@@ -71,8 +68,7 @@ def risks_over_widths(
     program then serves every width m, with √(M/m) to turn the widest network's 1/√(M d) into 1/√(m d).
 
     Args:
-        noise: normal numbers, shape ``(seeds, widest or more, dimension + 1)``; narrow networks are the first neurons
-            of wide ones.
+        noise: normal numbers, ``(seeds, M or more, dimension + 1)``; narrow networks are the first of its neurons.
         widths: m of each.
         multiple: γλ₀.
         steps: of each descent.
@@ -88,98 +84,6 @@ def risks_over_widths(
         return jax.lax.map(one, start)
 
     return jax.lax.map(over_seeds, jnp.array(widths, float))
-
-
-def relu_outputs(u: kit.Values, v: kit.Values, x: kit.Values) -> kit.Values:
-    """Return the outputs √(2/m) v·relu(√(2/d) U x) of several networks, ``(networks, images)``.
-
-    Args:
-        u: first layers, shape ``(networks, m, d)``.
-        v: second layers, shape ``(networks, m)``.
-        x: images of each network, shape ``(networks, images, d)``.
-    """
-    hidden = np.maximum(np.float32((2 / x.shape[2]) ** 0.5) * x @ u.swapaxes(1, 2), 0)
-    return np.float32((2 / v.shape[1]) ** 0.5) * (hidden @ v[..., None])[..., 0]
-
-
-def relu_slopes(
-    u: kit.Values, v: kit.Values, x: kit.Values, y: kit.Values
-) -> tuple[kit.Values, kit.Values]:
-    """Return the gradients of ½ mean (z − y)² by both layers, by hand; the arguments are as above."""
-    inner = np.float32((2 / x.shape[2]) ** 0.5)
-    outer = np.float32((2 / v.shape[1]) ** 0.5)
-    before = inner * x @ u.swapaxes(1, 2)
-    active = np.maximum(before, 0)
-    # derivative with respect to Σ_j v_j relu(·): the residual over n, times √(2/m)
-    error = (outer * (active @ v[..., None])[..., 0] - y) * outer / np.float32(x.shape[1])
-    back = ((before > 0) * error[..., None]).swapaxes(1, 2) @ x
-    return inner * back * v[..., None], (error[:, None] @ active)[:, 0]
-
-
-def relu_tops(u: kit.Values, v: kit.Values, x: kit.Values) -> kit.Values:
-    """Return the largest eigenvalue of the tangent kernel over the number of images, ``(networks,)``."""
-    inner = 2 / x.shape[2]
-    outer = 2 / v.shape[1]
-    before = inner**0.5 * x @ u.swapaxes(1, 2)
-    active = np.maximum(before, 0)
-    gates = (before > 0) * v[:, None]
-    gram = lambda rows: rows @ rows.swapaxes(1, 2)
-    # Θ = (2/m)[Σ_j σ_jσ_j' + (2/d) x·x' Σ_j v_j² g_jg_j'], the parts of v and of U
-    kernel = outer * (gram(active) + inner * gram(x) * gram(gates))
-    return np.linalg.eigvalsh(kernel / x.shape[1])[:, -1]
-
-
-def errors_of_steps(
-    rng: np.random.Generator,
-    images: kit.Values,
-    labels: kit.Values,
-    shape: tuple[int, int, int],
-    *,
-    silent: bool = False,
-) -> tuple[kit.Values, kit.Values]:
-    """Train ReLU networks on images that are drawn, and return shares of the others that they get wrong.
-
-    Lazy networks, ``(networks,)``, and catapulted ones of the same start after as many steps, and after as long a time
-    η · steps, ``(networks, 2)``.
-
-    Args:
-        rng: of images and starts.
-        images: all of them, shape ``(n, d)``.
-        labels: ±1, shape ``(n,)``.
-        shape: networks, their width, and training images of each.
-        silent: whether neurons start in pairs of opposite output weights, so that networks put out nothing.
-    """
-    networks, width, count = shape
-    order = np.stack([rng.permutation(len(images)) for _ in range(networks)])
-    images = images.astype(np.float32)[order]
-    labels = labels.astype(np.float32)[order]
-    x = images[:, :count]
-    y = labels[:, :count]
-    start_u = rng.standard_normal((networks, width, x.shape[2]), np.float32)
-    start_v = rng.standard_normal((networks, width), np.float32)
-    if silent:
-        start_u[:, width // 2 :] = start_u[:, : width // 2]
-        start_v[:, width // 2 :] = -start_v[:, : width // 2]
-    tops = relu_tops(start_u, start_v, x)
-
-    def wrong(multiple: float, reads: tuple[int, ...]) -> kit.Values:
-        u = start_u.copy()
-        v = start_v.copy()
-        lr = (multiple / tops).astype(np.float32)
-        shares = {}
-        for step in range(1, max(reads) + 1):
-            by_u, by_v = relu_slopes(u, v, x, y)
-            u -= lr[:, None, None] * by_u
-            v -= lr[:, None] * by_v
-            if step in reads:
-                outputs = relu_outputs(u, v, images[:, count:])
-                # what is not finite is wrong too
-                shares[step] = 1 - (outputs * labels[:, count:] > 0).mean(1)
-        return np.stack([shares[step] for step in reads], 1)
-
-    in_time = round(TEST_STEPS * LAZY_STEP / THROWN_STEP)
-    with np.errstate(over="ignore", invalid="ignore"):  # narrow networks may diverge
-        return wrong(LAZY_STEP, (TEST_STEPS,))[:, 0], wrong(THROWN_STEP, (TEST_STEPS, in_time))
 
 
 @dataclass(frozen=True)
@@ -224,22 +128,19 @@ class CatapultPoint(kit.Point):
 
     def run_conditions(self, observed):
         distance = min(abs(self.multiple - line) for line in (2, 4))
-        advice = "the theorem says nothing on the lines"
-        yield kit.assume("distance of γλ₀ from 2 and 4", distance, ">", 0, advice)
+        yield kit.assume(
+            "distance of γλ₀ from 2 and 4", distance, ">", 0, "no theorem covers the lines"
+        )
 
     def judge(self, predicted, observed):
         diverged = observed["diverged"]
         phase = np.where(diverged, 2.0, np.where(observed["growth"] > 1, 1.0, 0.0))
-        checks = [equal("phase", predicted["phase"], phase, (-0.25, 0.25), absolute=True)]
+        yield equal("phase", predicted["phase"], phase, (-0.25, 0.25), absolute=True)
         if predicted["phase"] < 2:
-            end = np.where(
-                diverged, np.nan, observed["flatness"]
-            )  # there is no end where it diverged
-            limit = float(predicted["flatness"])
-            checks.append(
-                bound("final_flatness", end, at_most=limit, aggregate="all", label="γλ at the end")
-            )
-        return checks
+            end = np.where(diverged, np.nan, observed["flatness"])  # no end where it diverged
+            most = float(predicted["flatness"])
+            label = "γλ at the end"
+            yield bound("final_flatness", end, at_most=most, aggregate="all", label=label)
 
     def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         growth = np.log10(observed["growth"][~observed["diverged"]])
@@ -248,10 +149,8 @@ class CatapultPoint(kit.Point):
     def boundaries(self, x: str, y: str) -> tuple[kit.Curve, ...]:
         if {x, y} != {"multiple", "width"}:
             return ()
-        widths = np.array([1.0, 1e6])
-        curves = []
-        for multiple in (2.0, 4.0):
-            line = np.full(2, multiple)
-            ends = (line, widths) if x == "multiple" else (widths, line)
-            curves.append(kit.predicted_curve(*ends, f"γλ₀ = {multiple:g}"))
-        return tuple(curves)
+        ends = lambda line: {"multiple": np.full(2, line), "width": np.array([1.0, 1e6])}
+        return tuple(
+            kit.predicted_curve(ends(line)[x], ends(line)[y], f"γλ₀ = {line:g}")
+            for line in (2.0, 4.0)
+        )

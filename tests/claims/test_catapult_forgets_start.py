@@ -1,13 +1,13 @@
-"""ReLU networks whose test errors the catapult compares: gradients, tangent kernels and starts."""
+"""ReLU networks whose test errors are compared: gradients, tangent kernels and starts."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from steepest.claims.descent.catapult.experiment import (
+from steepest.claims.descent.catapult_forgets_start.experiment import (
     errors_of_steps,
-    relu_outputs,
+    forward,
     relu_slopes,
     relu_tops,
 )
@@ -33,7 +33,7 @@ def test_outputs_and_slopes_are_those_of_automatic_differentiation():
     slopes = relu_slopes(U, V, X, Y)
     np.testing.assert_allclose(slopes[0], by_u, rtol=1e-5, atol=1e-8)
     np.testing.assert_allclose(slopes[1], by_v, rtol=1e-5, atol=1e-8)
-    np.testing.assert_allclose(relu_outputs(U, V, X), outputs, rtol=1e-5)
+    np.testing.assert_allclose(forward(U, V, X)[2], outputs, rtol=1e-5)
 
 
 def test_the_top_is_that_of_the_tangent_kernel():
@@ -49,10 +49,10 @@ def test_errors_of_images_that_are_apart_vanish():
     images = np.stack([4 * labels + RNG.normal(size=60), np.ones(60)], 1)
     for silent in (False, True):
         rng = np.random.default_rng(1)
-        lazy, thrown = errors_of_steps(rng, images, labels, (5, 40, 20), silent=silent)
+        lazy, thrown = errors_of_steps(rng, images, labels, (5, 40, 20), 3.0, silent=silent)
         assert lazy.shape == (5,) and thrown.shape == (5, 2)
         assert lazy.max() < 0.05
         # labels that are fair coins are not learned
         coins = np.random.default_rng(2).choice([-1.0, 1.0], 60)
-        lazy, _ = errors_of_steps(rng, images, coins, (5, 40, 20), silent=silent)
+        lazy, _ = errors_of_steps(rng, images, coins, (5, 40, 20), 3.0, silent=silent)
         assert 0.3 < lazy.mean() < 0.7

@@ -1,0 +1,1 @@
+"""The claim contrastive-few-labels: what it says, and its experiment."""

@@ -1,0 +1,1 @@
+"""The claim contrastive-ranking: what it says, and its experiment."""

@@ -1,0 +1,1 @@
+"""The claim several-negatives: what it says, and its experiment."""

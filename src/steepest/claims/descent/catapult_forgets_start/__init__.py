@@ -1,0 +1,1 @@
+"""The claim catapult-forgets-start: what it says, and its experiment."""

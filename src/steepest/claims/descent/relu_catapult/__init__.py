@@ -1,0 +1,1 @@
+"""The claim relu-catapult: what it says, and its experiment."""
