@@ -129,9 +129,8 @@ def follow(
 
     def risk(params: tuple[jax.Array, jax.Array]) -> jax.Array:
         u, v = params
-        hidden = jnp.where(
-            kind == LINEAR, v, jnp.where(kind == TANH, jnp.tanh(v), jnp.maximum(v, 0))
-        )
+        bent = jnp.where(kind == TANH, jnp.tanh(v), jnp.maximum(v, 0))
+        hidden = jnp.where(kind == LINEAR, v, bent)
         return jnp.sum((target - u @ hidden.T) ** 2) / 2
 
     return flow(

@@ -72,9 +72,7 @@ class ImbalanceConserved(kit.Claim[Setting]):
         steepest = np.linalg.norm(setting.linear.small.U[:, 1], 2, axis=(1, 2)).max() ** 2
         fastest = max(self.rates) * steepest
         yield kit.assume("hidden neurons", self.hidden, ">=", layers.LEAST, layers.HIDDEN.why)
-        yield kit.assume(
-            "largest step times σ_max²(U)", fastest, "<", 0.5, "choose smaller --rates"
-        )
+        yield kit.assume("largest step times σ_max²(U)", fastest, "<", 0.5, "lower --rates")
 
     def predict(self, setting):
         return kit.law(drift=("rate", self.rates))
@@ -114,12 +112,8 @@ class ImbalanceConserved(kit.Claim[Setting]):
 
     def judge(self, law, seen):
         yield kit.agrees("conserved", seen.change, 1e-8, label="change of D along the flows")
-        yield kit.agrees(
-            "relu_diagonal",
-            seen.diagonal.sel(activation="ReLU"),
-            1e-8,
-            label="largest change of D's diagonal along the flow, ReLU",
-        )
+        relu = seen.diagonal.sel(activation="ReLU")
+        yield kit.agrees("relu_diagonal", relu, 1e-8, label="change of D's diagonal, ReLU")
         yield kit.agrees(
             "drift",
             seen.unexplained_part,
