@@ -142,6 +142,6 @@ class ImbalanceOfTwoNumbers(kit.Claim[None]):
         )
         yield kit.control(
             "imbalances in reverse order",
-            "the rate must be that of the imbalance",
+            "the rate must be the rate of the imbalance",
             scalar_rate=("imbalance", seen.scalar_rate.values[::-1]),
         )

@@ -159,7 +159,7 @@ class ImbalanceSpeed(kit.Claim[Starts]):
         )
         yield kit.rival(
             "the margin is σ_min(Y)",
-            "what it is at the end",
+            "at the end it is σ_min(Y)",
             bound=("start excess", _each(of_target, setting.small)),
             through_zero=("start", _each(of_target, setting.against)),
         )
