@@ -55,7 +55,7 @@ SMALL = {
         {"escapes": 3},
         {"gaps": [0.3, 0.5, 1.0, 2.0], "radii": [1e-3, 1e-5, 1e-2, 1e-3]},
     ),
-    "imbalance-conserved": (
+    "imbalance-of-two-numbers": (
         {},
         {"imbalances": [0.0, 0.5, 1.0, 3.0], "targets": [1.0, 0.5, 1.0, 2.0]},
     ),
@@ -255,7 +255,7 @@ AGREE = {
     "edge-of-stability": (1e-4, 1e-6),
     "diagonal-network": (1e-9, 1e-20),
     "factorization-landscape": (1e-9, 0),
-    "imbalance-conserved": (1e-6, 0),
+    "imbalance-of-two-numbers": (1e-6, 0),
     "saddle-escape": (0, 0),
     "matrix-completion": (0, 0),
     "linear-network-landscape": (1e-9, 0),
@@ -439,7 +439,7 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
             beta=("seed alpha unknown", p["weighted"][:, None])
         ),
         "factorization-landscape": lambda p: p.replace(rate=p["rate"] + 0.1),
-        "imbalance-conserved": lambda p: p.replace(rate=1.01 * p["rate"]),
+        "imbalance-of-two-numbers": lambda p: p.replace(rate=1.01 * p["rate"]),
         "saddle-escape": lambda p: p.replace(total=2 * p["total"]),
         "matrix-completion": lambda p: p.replace(success=1 - p["success"]),
         "linear-network-landscape": lambda p: p.replace(time=1.01 * p["time"]),

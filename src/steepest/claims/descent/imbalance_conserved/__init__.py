@@ -1,1 +1,1 @@
-"""The claim imbalance-conserved: what it says, and its experiments."""
+"""The claim imbalance-conserved: what it says."""

@@ -1,1 +1,1 @@
-"""The claim annealing-near-convex: what it says, and its experiments."""
+"""The claim annealing-near-convex: what it says, its theory and its point."""

@@ -1,0 +1,1 @@
+"""The claim imbalance-of-two-numbers: what it says, and its experiments."""

@@ -1,0 +1,1 @@
+"""The claim imbalance-speed: what it says."""

@@ -1,0 +1,1 @@
+"""The claim hidden-needle: what it says."""

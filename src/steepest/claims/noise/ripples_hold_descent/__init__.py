@@ -1,0 +1,1 @@
+"""The claim ripples-hold-descent: what it says, and its experiments."""
