@@ -87,7 +87,7 @@ SMALL = {
         {"sizes": 20, "draws": 12},
         {"densities": [4.5, 1.0, 2.0, 1.7]},
     ),
-    "linear-network-landscape": (
+    "flat-saddle-time": (
         {},
         {"depths": [2, 3, 4, 5], "sizes": [0.1, 0.03, 0.1, 0.1]},
     ),
@@ -258,7 +258,7 @@ AGREE = {
     "imbalance-conserved": (1e-6, 0),
     "saddle-escape": (0, 0),
     "matrix-completion": (0, 0),
-    "linear-network-landscape": (1e-9, 0),
+    "flat-saddle-time": (1e-9, 0),
     "parallel-certificate": (1e-9, 1e-12),
     "quadratic-model": (1e-6, 1e-9),
     "teacher-student-width": (1e-3, 1e-6),
@@ -442,7 +442,7 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
         "imbalance-conserved": lambda p: p.replace(rate=1.01 * p["rate"]),
         "saddle-escape": lambda p: p.replace(total=2 * p["total"]),
         "matrix-completion": lambda p: p.replace(success=1 - p["success"]),
-        "linear-network-landscape": lambda p: p.replace(time=1.01 * p["time"]),
+        "flat-saddle-time": lambda p: p.replace(time=1.01 * p["time"]),
         "parallel-certificate": lambda p: p.replace(columns=p["columns"] + 1),
         "beyond-the-edge": lambda p: p.replace(late=p["late"] * 1.5),
         "quadratic-model": lambda p: p.replace(linear=("seed parameter", p["linear"] + 1)),
