@@ -87,7 +87,7 @@ SMALL = {
         {"sizes": 20, "draws": 12},
         {"densities": [4.5, 1.0, 2.0, 1.7]},
     ),
-    "linear-network-landscape": (
+    "flat-saddle-time": (
         {},
         {"depths": [2, 3, 4, 5], "sizes": [0.1, 0.03, 0.1, 0.1]},
     ),
@@ -164,7 +164,7 @@ SMALL = {
         {"dimension": 2, "room": 8, "starts": 600, "steps": 200},
         {"widths": [6, 4, 8, 3]},
     ),
-    "entropy-and-width": (
+    "random-projection": (
         {"draws": 8},
         {"points": [16, 64, 128, 256], "dimensions": [128, 256, 512, 1024]},
     ),
@@ -258,7 +258,7 @@ AGREE = {
     "imbalance-of-two-numbers": (1e-6, 0),
     "saddle-escape": (0, 0),
     "matrix-completion": (0, 0),
-    "linear-network-landscape": (1e-9, 0),
+    "flat-saddle-time": (1e-9, 0),
     "parallel-certificate": (1e-9, 1e-12),
     "quadratic-model": (1e-6, 1e-9),
     "teacher-student-width": (1e-3, 1e-6),
@@ -282,7 +282,7 @@ AGREE = {
     "normalized-network": (1e-6, 1e-9),
     "width-helps": (1e-6, 1e-9),
     "xor-sample-complexity": (1e-6, 1e-9),
-    "entropy-and-width": (1e-9, 0),
+    "random-projection": (1e-9, 0),
     # neurons on kinks are pushed to and fro
     "xor-features": (1e-4, 1e-6),
     # a climb ends in steps that shrink, so that rounding does not grow
@@ -442,7 +442,7 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
         "imbalance-of-two-numbers": lambda p: p.replace(rate=1.01 * p["rate"]),
         "saddle-escape": lambda p: p.replace(total=2 * p["total"]),
         "matrix-completion": lambda p: p.replace(success=1 - p["success"]),
-        "linear-network-landscape": lambda p: p.replace(time=1.01 * p["time"]),
+        "flat-saddle-time": lambda p: p.replace(time=1.01 * p["time"]),
         "parallel-certificate": lambda p: p.replace(columns=p["columns"] + 1),
         "beyond-the-edge": lambda p: p.replace(late=p["late"] * 1.5),
         "quadratic-model": lambda p: p.replace(linear=("seed parameter", p["linear"] + 1)),
@@ -469,7 +469,7 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
         "parity-margins": lambda p: p.replace(ratio=2 * p["ratio"]),
         "sawtooth": lambda p: p.replace(share=1.0),
         "compressed-sensing": lambda p: p.replace(success=1.0 - p["success"]),
-        "entropy-and-width": lambda p: p.replace(ratio=1.3 * p["ratio"]),
+        "random-projection": lambda p: p.replace(ratio=1.3 * p["ratio"]),
         "average-regions": lambda p: p.replace(regions=2 * p["regions"]),
         "narrow-networks": lambda p: p.replace(excess=-1.0),
         "pieces-in-one-dimension": lambda p: p.replace(share=p["share"] + 0.1),

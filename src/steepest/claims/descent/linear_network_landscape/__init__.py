@@ -1,1 +1,1 @@
-"""The claim linear-network-landscape: what it says, and its experiments."""
+"""The claim linear-network-landscape: what it says."""

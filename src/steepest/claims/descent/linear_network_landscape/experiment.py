@@ -1,101 +1,97 @@
-"""The experiments of linear-network-landscape: how long linear networks of several depths wait at the origin."""
+"""Critical points of linear networks in random bases, and what automatic differentiation finds there."""
 
-from dataclasses import dataclass
-from typing import Annotated
+from collections.abc import Sequence
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from steepest import kit
-from steepest.dynamics import flow
-from steepest.kit.points import equal
-from steepest.landscapes import mode_time
+from steepest.landscapes import (
+    Critical,
+    balanced_weights,
+    linear_network_points,
+    linear_network_risk,
+    strict_saddles,
+)
+from steepest.nn.types import Values
 
-DEEPEST = 6  # layers that there is room for in the one program of all depths
+STEPS = np.geomspace(0.01, 0.04, 6)  # lengths at which the fall from a saddle is measured
+UNBALANCED = 1.5  # factor of the first layer, and inverse factor of the last
 
 
-def time_to_learn(
-    start: kit.Values, depth: jax.Array | int, target: kit.Values, share: jax.Array | float
-) -> tuple[jax.Array, jax.Array]:
-    """Follow the flow on ½‖W_L⋯W_1 − Y‖² until the largest mode of Y could have been learned to a share.
+def orthogonal(rng: np.random.Generator, *shape: int) -> Values:
+    """Draw orthogonal matrices, an array of this shape."""
+    return np.linalg.qr(rng.normal(size=shape))[0]
 
-    That is when the risk is ½(‖Y‖² − s_1² (1 − (1 − share)²)), as with one mode learned so far and no other. The
-    log-risk clock lands there.
+
+def turned_points(
+    singular: Sequence[float],
+    depth: int,
+    hidden: int,
+    left: Values,
+    right: Values,
+    rng: np.random.Generator,
+) -> tuple[tuple[Values, ...], list[Values]]:
+    """Return the layers of all critical points, and of the saddle on the first pair with a direction, in random bases.
 
     Args:
-        start: W_1, …, shape ``(layers, d, d)``; layers beyond the depth are not used and replaced by I, so that one
-            program serves all depths.
+        singular: values of Y, the largest first.
         depth: L.
-        target: Y, diagonal, its largest singular value first, ``(d, d)``.
-        share: of s_1.
-
-    Returns:
-        the time and whether it was reached.
+        hidden: width of all hidden layers.
+        left: singular vectors of Y at its output.
+        right: singular vectors of Y at its input.
+        rng: draws the bases of hidden layers.
     """
-    start = jnp.asarray(start)
-    layers, dimension, _ = start.shape
-    used = (jnp.arange(layers) < depth)[:, None, None]
+    turns = orthogonal(rng, depth - 1, hidden, hidden)
+    after = [*turns, left]
+    before = [right, *turns]
+    turned = lambda layers: [
+        a @ layer @ b.T for a, layer, b in zip(after, layers, before, strict=True)
+    ]
+    layers = [
+        turned(balanced_weights(singular, point.chosen, depth, hidden))
+        for point in linear_network_points(singular, depth, hidden)
+    ]
+    points = tuple(np.stack(layer) for layer in zip(*layers, strict=True))
+    saddle = balanced_weights(singular, (0,), depth, hidden)
+    # hidden neuron 1 carries the second pair: first from input 1, last to output 1
+    direction = [np.zeros_like(layer) for layer in saddle]
+    for move in direction:
+        move[1, 1] = 1
+    pairs = zip(turned(saddle), turned(direction), strict=True)
+    return points, [np.stack(pair) for pair in pairs]
 
-    def risk(weights: jax.Array) -> jax.Array:
-        layered = jnp.where(used, weights, jnp.eye(dimension))
-        product = layered[0]
-        for layer in layered[1:]:
-            product = layer @ product
-        return jnp.sum((product - target) ** 2) / 2
 
-    first = target[0, 0]
-    end = (jnp.sum(target**2) - first**2 * (1 - (1 - share) ** 2)) / 2
-    reading = jnp.log(risk(start) / end)
-    path = flow(risk, start, reading[None], "log-risk", rtol=1e-6, atol=1e-12)
-    return path.time[0], path.ok
+def certificates(
+    target: Values, networks: Sequence[tuple[Values, ...]], middles: Values
+) -> list[list[Critical]]:
+    """Return what autodiff finds at critical points, at unbalanced ones, and at those of a middle layer only.
+
+    Args:
+        target: Y.
+        networks: layers of all critical points, for each depth.
+        middles: W_2 of critical points of three layers with W_1 = W_3 = 0.
+    """
+    risk = linear_network_risk(target)
+    found: list[list[Critical]] = [[], [], []]
+    for points in networks:
+        shifted = (UNBALANCED * points[0], *points[1:-1], points[-1] / UNBALANCED)
+        groups = [points, shifted]
+        if len(points) == 3:
+            zeros = [np.zeros((len(middles), *points[at].shape[1:])) for at in (0, 2)]
+            groups.append((zeros[0], middles, zeros[1]))
+        together = tuple(np.concatenate(layer) for layer in zip(*groups, strict=True))
+        of_network = iter(strict_saddles(risk, together))
+        for place, group in enumerate(groups):
+            found[place] += [next(of_network) for _ in group[0]]
+    return found
 
 
-@dataclass(frozen=True)
-class LinearNetworkPointOfDiagram(kit.Point):
-    """How long one mode waits at the origin, over the number of layers and the size of the start."""
+def fall(target: Values, layers: list[Values]) -> Values:
+    """Return f at a saddle minus f a length t further along a direction, for each t of STEPS."""
 
-    depths: Annotated[int, kit.Within(2, DEEPEST)]
-    sizes: kit.Positive
-    singular: kit.Positive
-    share: kit.Fraction
+    def value(step: float) -> float:
+        product = np.eye(len(target))
+        for saddle, direction in layers:
+            product = (saddle + step * direction) @ product
+        return ((product - target) ** 2).sum() / 2
 
-    batched = ("depths", "sizes")
-    diagram = {"depths": "linear:2:6:5", "sizes": "log:0.003:0.3:13"}
-    diagram_remarks = (
-        "The lines are where (α^(2 − L) − 1)/((L − 2)s), log(1/α)/s for L = 2, is 10, 10³, 10⁵ and 10⁷. One start of "
-        "L equal weights α: the flow of one mode is deterministic.",
-    )
-
-    def predict(self, setting):
-        return kit.Prediction(time=mode_time(self.sizes, self.singular, self.depths, self.share))
-
-    def observe(self, setting, key):
-        start = jnp.full((DEEPEST, 1, 1), self.sizes)
-        target = jnp.full((1, 1), self.singular)
-        time, arrived = time_to_learn(start, self.depths, target, self.share)
-        return {"time": time, "arrived": arrived}
-
-    def run_conditions(self, observed):
-        yield kit.assume("the flow arrived", float(observed["arrived"]), "==", 1)
-
-    def judge(self, predicted, observed):
-        yield equal(
-            "waiting",
-            predicted["time"],
-            observed["time"],
-            1e-3,
-            label="time to learn half of one mode",
-        )
-
-    def boundaries(self, x: str, y: str) -> tuple[kit.Curve, ...]:
-        if {x, y} != {"depths", "sizes"}:
-            return ()
-        depths = np.linspace(2.001, 6, 80)
-        curves = []
-        for time in (1e1, 1e3, 1e5, 1e7):
-            # the waiting time, solved for α
-            scales = (1 + (depths - 2) * self.singular * time) ** (-1 / (depths - 2))
-            ends = (depths, scales) if x == "depths" else (scales, depths)
-            curves.append(kit.predicted_curve(*ends, f"time 10^{round(np.log10(time))}"))
-        return tuple(curves)
+    return np.array([value(0.0) - value(step) for step in STEPS])

@@ -3,7 +3,6 @@
 import numpy as np
 from scipy.optimize import minimize
 
-ACROSS = 3  # dimensions of the points of a search, which are four, and of where they are mapped
 CUBE = 5  # dimensions of the cube whose corners are mapped
 SIZES = (0.5, 0.2, 0.1, 0.05)  # of the moves of a search, one after the other
 TRIES = 12  # moves of each size
@@ -59,9 +58,15 @@ def constant_of(x: np.ndarray, images: np.ndarray, order: float) -> float:
     return needed_constant(images, np.linalg.norm(x, ord=order, axis=1)) / (after / before).max()
 
 
-def climb(order: float, rng: np.random.Generator) -> float:
-    """Return the largest constant that a search finds: four points and their images move where it grows."""
-    place = rng.standard_normal((2, ACROSS + 1, ACROSS))
+def climb(across: int, order: float, rng: np.random.Generator) -> float:
+    """Return the largest constant that a search finds: d + 1 points and their images move where it grows.
+
+    Args:
+        across: d, of the points and of where they are mapped.
+        order: of the norm of where the points are.
+        rng: draws the moves.
+    """
+    place = rng.standard_normal((2, across + 1, across))
     best = constant_of(place[0], place[1], order)
     for size in SIZES:
         for _ in range(TRIES):

@@ -1,0 +1,1 @@
+"""The claim flat-saddle-time: what it says, and its experiment."""

@@ -1,0 +1,1 @@
+"""The claim lqr-landscape: what it says."""

@@ -1,0 +1,1 @@
+"""The claim lqr-rollouts: what it says, and its experiment."""

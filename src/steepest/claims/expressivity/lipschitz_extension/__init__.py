@@ -1,0 +1,1 @@
+"""The claim lipschitz-extension: what it says, and its experiment."""

@@ -1,0 +1,1 @@
+"""The claim random-projection: what it says, and its experiment."""
