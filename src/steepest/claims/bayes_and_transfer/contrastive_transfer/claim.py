@@ -115,7 +115,7 @@ class ContrastiveTransfer(kit.Claim[Draws]):
             distance,
             "==",
             0,
-            "the classes of the pairs must be those of the triples; let --other-skew be 0",
+            "pairs and triples must have the same class shares; let --other-skew be 0",
         )
         yield kit.assume(
             "largest of the small scales", max(self.small), "<=", 0.25, "an expansion in f"

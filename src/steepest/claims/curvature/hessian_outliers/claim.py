@@ -239,7 +239,7 @@ class HessianOutliers(kit.Claim[Setting]):
         first_pair = seen.pair == seen.pair[0]
         yield kit.control(
             "random groups of images in place of classes",
-            "their means are not those of classes",
+            "their means are not class means",
             class_share=seen.random_share,
         )
         yield kit.control(

@@ -276,8 +276,8 @@ class ThreeLevelHessian(kit.Claim[Setting]):
                 left=("removed", law.left.values[::-1]),
             ),
             kit.rival(
-                "outliers are the class part's alone",
-                "so the notes; true without a common feature",
+                "outliers come only from the class part",
+                "the notes say so; true without a common feature",
                 id="class_part",
                 share=1.0,
             ),
@@ -292,7 +292,7 @@ class ThreeLevelHessian(kit.Claim[Setting]):
         names = ("carried", "class_share", "left", "trace")
         of_levels = kit.control(
             "random groups of images in place of classes",
-            "their means are not those of classes",
+            "their means are not class means",
             **{name: seen[f"random_{name}"] for name in names},
         )
         if "squared_gauss_rank" not in seen:

@@ -174,7 +174,7 @@ class DescentTelescope(kit.Claim[Setting]):
         yield kit.rival("⟨∇R, W − W̄⟩ enters once", "the square's cross term comes twice", inner=1.0)
         yield kit.rival(
             "the convex bound with 4ηT and the term kept",
-            "of all bounds by ‖W_0 − W̄‖² alone, 1/(4ηT) is the sharpest",
+            "1/(4ηT) is the sharpest of all bounds that use only ‖W_0 − W̄‖²",
             convex=4.0,
         )
 

@@ -491,7 +491,7 @@ class FactorizationLandscape(kit.Claim[Setting]):
         )
         yield kit.control(
             "descents that leave in another direction",
-            "the time is that of the start's own direction",
+            "the start's own direction sets the time",
             escape=(seen.escape.dims, np.roll(seen.escape.values, 1, -1)),
         )
 

@@ -41,7 +41,7 @@ class LqrRollouts(kit.Claim[Lqr]):
     )
     narrow: kit.Positive = kit.param(
         0.8,
-        "standard deviation of the first state's narrowest coordinate, that of the widest being one",
+        "standard deviation of the first state's narrowest coordinate; the widest has 1",
         unit="length",
         scope=kit.between(0.75, 0.9, "narrower ones take more steps"),
     )

@@ -351,7 +351,7 @@ class NtkMarginGuarantee(kit.Claim[Setting]):
             samples=seen.samples_of_one_bit,
         )
         yield kit.control(
-            "parities of many bits for those of few",
+            "parities of many bits in place of parities of few",
             "margins fall with d",
             trained=(seen.trained.dims, seen.trained.values[::-1]),
         )

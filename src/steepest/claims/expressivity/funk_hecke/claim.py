@@ -313,7 +313,7 @@ class FunkHecke(kit.Claim[Setting]):
             seen.floor,
             (1 - 1e-9, 1.03),  # no network is below; that training arrives is not a theorem
             each=True,
-            label="risk of trained unbiased networks over that of the best linear odd part",
+            label="risk of trained unbiased networks over the risk of the best linear odd part",
         )
 
     def rivals_of_multipliers(self, law):

@@ -369,7 +369,7 @@ class InfluenceRandomWalk(kit.Claim[Setting]):
             "k + 1 steps", "the readout is a step too", **by(self.steps(lazy_walk(loops), 1))
         )
         yield kit.rival(
-            "every node is moved by degree alone",
+            "a node's influence depends only on its degree",
             "where the walk ends",
             **by((degrees / degrees.sum(-1, keepdims=True))[:, None, None]),
             images=(("digit",), image_degrees / image_degrees.sum()),
@@ -405,7 +405,9 @@ class InfluenceRandomWalk(kit.Claim[Setting]):
     def controls(self, seen):
         linear = seen.linear.isel(linear_network=0, drop=True)
         relu = seen.relu.isel(network=slice(LINEAR)).rename(network="linear_network")
-        yield kit.control("linear networks for those of ReLU", "no gate ever closes", relu=linear)
+        yield kit.control(
+            "linear networks in place of ReLU networks", "no gate ever closes", relu=linear
+        )
         yield kit.control(
             "networks of ReLU for linear ones", "gates part where nodes differ", linear=relu
         )

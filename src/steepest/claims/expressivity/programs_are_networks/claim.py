@@ -308,7 +308,7 @@ class ProgramsAreNetworks(kit.Claim[None]):
             kit.predicted_curve(ends, ends, "none below T − U"),
         )
         yield kit.panel(
-            "Parity of d bits alone",
+            "The parity of d bits by itself",
             "d",
             "units",
             kit.observed_curve(bits, seen.folds, "folds", kind="points"),

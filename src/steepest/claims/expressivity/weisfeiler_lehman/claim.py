@@ -338,7 +338,7 @@ class WeisfeilerLehman(kit.Claim[Setting]):
         )
         yield kit.rival(
             "one round is enough",
-            "almost all graphs are told apart by their degrees and those of neighbours",
+            "degrees of nodes and of their neighbours tell almost all graphs apart",
             alike=law.alike.isel(depth=0, drop=True),
             classes=law.classes.isel(depth=0, drop=True),
         )

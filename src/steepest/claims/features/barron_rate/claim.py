@@ -162,7 +162,8 @@ class BarronRate(kit.Claim[None]):
             "adaptive",
             law.gain,
             gain,
-            label=f"error of {self.chosen} chosen ridges below that of fixed ones, d = {self.greedy_dimension}",
+            label=f"1 − error of {self.chosen} chosen ridges / error of fixed ridges, "
+            f"d = {self.greedy_dimension}",
         )
 
     def rivals(self, setting, law):
@@ -181,7 +182,7 @@ class BarronRate(kit.Claim[None]):
         )
         yield kit.rival(
             "V = 2 C_f",
-            "it is what the bound uses",
+            "the bound uses it",
             id="full_mass",
             mass=("dimension", [2 * f.constant for f in functions]),
         )

@@ -262,7 +262,7 @@ class LowRotationMargin(kit.Claim[Setting]):
     def flow_panel(
         self, title: str, path: xarray.DataArray, limit: xarray.DataArray, other: xarray.DataArray
     ) -> kit.Panel:
-        """Draw the margins along flows of one width over that of the program."""
+        """Draw the margins along flows of one width over the program's margin."""
         line = np.array([0.0, self.horizon])
         grid = np.linspace(0, self.horizon, READINGS)
         ratios = path.values[:, 1] / limit.values[:, None]
@@ -271,7 +271,7 @@ class LowRotationMargin(kit.Claim[Setting]):
         return kit.panel(
             title,
             "log Σ|v_j| ‖w_j‖",
-            "margin / that of the program",
+            "margin / the program's margin",
             kit.observed_curve(grid, np.array(curves), "flow"),
             kit.predicted_curve(line, [1, 1], "program"),
             kit.rival_curve(line, [level, level], "the other program, on average"),

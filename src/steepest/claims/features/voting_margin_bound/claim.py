@@ -229,7 +229,7 @@ class VotingMarginBound(kit.Claim[Setting]):
         )
         yield kit.rival("a stump needs Rad", "the bound has twice Rad", needed=law.rad)
         yield kit.rival(
-            "P̂[margin ≤ θ] and the confidence term alone",
+            "only P̂[margin ≤ θ] and the confidence term",
             "the law of large numbers",
             id="no_complexity",
             complexity=0 * law.complexity,
@@ -255,7 +255,7 @@ class VotingMarginBound(kit.Claim[Setting]):
             violations=seen.violations.copy(data=seen.violations.values[:, :, ::-1]),
         )
         yield kit.control(
-            f"margins of round {self.first} for those of round {self.rounds}",
+            f"margins of round {self.first} in place of round {self.rounds}",
             "margins grow with the rounds",
             id="rounds_swapped",
             violations=seen.violations.copy(data=seen.violations.values[:, :, :, ::-1]),

@@ -201,7 +201,7 @@ class WorstError(kit.Claim[Lessons]):
             seen.widest,
             0.25,  # by chance 0.1, and 128 neurons are no kernel
             over="teacher",
-            label="worst error of the widest student, beside that of kernel regression",
+            label="worst error of the widest student, beside kernel regression's worst error",
         )
 
     def rivals(self, setting, law):

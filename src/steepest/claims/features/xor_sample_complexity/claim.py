@@ -244,7 +244,7 @@ class XorSampleComplexity(kit.Claim[None]):
         )
         yield kit.rival(
             "the kernel of random features",
-            "the kernel of the output weights alone",
+            "the tangent kernel where only the output weights are trained",
             accepted="which of the kernels of wide ReLU networks it is: the two differ by 6 to 9 %",
             kernel_samples=("dimension", self._needed(output_kernel)),
         )

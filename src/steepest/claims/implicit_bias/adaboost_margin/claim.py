@@ -136,7 +136,7 @@ class AdaboostMargin(kit.Claim[Setting]):
                 margins.max(),
                 "<",
                 1 - 1e-9,
-                "one stump separates alone, and its step is infinite",
+                "one stump separates by itself, and its step is infinite",
             ),
             kit.assume(
                 "first shrinkage",

@@ -301,7 +301,7 @@ class DeepLinearAlignment(kit.Claim[Setting]):
         )
         yield kit.rival(
             "layers in balance",
-            "it is what a small start tends to",
+            "small starts tend to balance",
             imbalance=0 * law.imbalance,
             allowed=0 * law.allowed,
         )

@@ -402,13 +402,13 @@ class EarlyAlignment(kit.Claim[Setting]):
             feature_size=(seen.feature_size.dims, seen.feature_size.values[:, places]),
         )
         yield kit.control(
-            "the losses of each start for those of the next larger one",
+            "each start with the losses of the next larger start",
             "the smaller the start, the later the fall",
             id="other_scales",
             log_risk=(seen.log_risk.dims, np.roll(seen.log_risk.values, -1, 1)),
         )
         yield kit.control(
-            "the neurons of each constant for those of the next larger one",
+            "each constant with the neurons of the next larger constant",
             "the larger the constant, the more products are positive",
             id="other_constants",
             wider=(seen.wider.dims, np.roll(seen.wider.values, -1, 1)),

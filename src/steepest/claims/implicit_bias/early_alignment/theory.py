@@ -97,10 +97,10 @@ def rivals_of_window(setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
         ),
         kit.rival(
             "neurons that start on both classes die",
-            "the other class pulls them off all examples, as those die that it holds alone",
+            "the other class pulls them off all examples; neurons on only that class die",
             alive=pure.sum() / on_own.sum(),
         ),
-        kit.rival("the risk falls like 1/t", "it is what the source says", late_risk=1 / law.late),
+        kit.rival("the risk falls like 1/t", "the source says so", late_risk=1 / law.late),
     ]
 
 

@@ -54,7 +54,7 @@ def _spectra(seen: xarray.Dataset) -> kit.Panel:
     ranks = np.arange(1, ordered.shape[-1] + 1)
     rows = zip(seen.depth.values, ordered.mean(1), SHADES, strict=True)
     return kit.panel(
-        "Spectra are sparse, those of three layers more so",
+        "Spectra are sparse, and sparser with three layers",
         "frequencies, the largest first",
         "|β̂| over the largest, mean over sets",
         *(kit.observed_curve(ranks, row, f"{depth} layers", shade=s) for depth, row, s in rows),

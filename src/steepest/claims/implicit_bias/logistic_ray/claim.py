@@ -291,14 +291,14 @@ class LogisticRay(kit.Claim[Setting]):
 
     def controls(self, seen):
         yield kit.control(
-            "the flow on the separable part alone",
+            "the flow on only the separable part",
             "nothing holds the ray in its place",
             weights=seen.part_weights,
             excess=seen.part_excess,
             real_weights=seen.real_part_weights,
         )
         yield kit.control(
-            "the flow on the rest alone",
+            "the flow on only the rest",
             "nothing pulls, and the offset comes like any strongly convex one",
             weights=seen.rest_weights,
         )

@@ -159,12 +159,12 @@ class NuclearNormMargin(kit.Claim[Sets]):
         )
         yield kit.rival(
             "least nuclear norm with all margins equal, on classes",
-            "it is what the squared loss finds, from tiny starts",
+            "the squared loss finds it, from tiny starts",
             id="equal_margins",
             margin=equal,
         )
         yield kit.rival(
-            "half the powers, those of the factors",
+            "half the powers, as the factors have",
             "every layer grows like the root",
             power=law.power / 2,
         )
@@ -194,7 +194,7 @@ class NuclearNormMargin(kit.Claim[Sets]):
         )
         yield kit.control(
             "powers of another set",
-            "powers are those of a set's own dual matrix",
+            "each set's own dual matrix gives its powers",
             power=seen.power.roll(seed=1),
         )
 

@@ -28,7 +28,7 @@ class QuadraticNetworkSamples(kit.Claim[Data]):
     neurons: tuple[kit.Count, ...] = kit.param(
         (1, 4),
         "k of the teacher",
-        scope=kit.choices((1, 4), why="numbers of two and three are near those of one"),
+        scope=kit.choices((1, 4), why="two or three neurons need about as many labels as one"),
     )
     widths: tuple[kit.Count, ...] = kit.param(
         (6, 24),

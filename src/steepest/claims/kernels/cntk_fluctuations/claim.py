@@ -52,7 +52,9 @@ class CntkFluctuations(kit.Claim[draws.Setting]):
         8, "n of the other networks", unit="channels", scope=kit.between(4, 16)
     )
     images: kit.Count = kit.param(
-        4, "digits", scope=kit.between(4, 6, "of fewer the mean differs from that of all digits")
+        4,
+        "digits",
+        scope=kit.between(4, 6, "the mean of fewer differs from the mean of all digits"),
     )
     networks: kit.Count = kit.param(600, "networks in each group", unit="networks")
     seeds: kit.Seeds = kit.param(16, "groups of networks")
@@ -223,7 +225,7 @@ class CntkFluctuations(kit.Claim[draws.Setting]):
             spread=seen.spread.isel(rho=slice(None, None, -1)).drop_vars("rho"),
         )
         yield kit.control(
-            "centred images for those that are not, and the other way",
+            "centred images in place of uncentred images, and the reverse",
             "they have other correlations of positions",
             id="other_images",
             digits=("head kind seed", seen.digits.isel(kind=[1, 0]).values),

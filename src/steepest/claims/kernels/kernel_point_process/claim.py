@@ -196,7 +196,7 @@ class KernelPointProcess(kit.Claim[Setting]):
             seen.repulsion,
             0.12,  # ratios of shares, where six points of 36 are drawn
             absolute=True,
-            label="chance of two directions, over that of independent ones",
+            label="chance of two directions, over the chance of independent directions",
         )
         yield kit.follows(
             "ridge",

@@ -321,7 +321,7 @@ class NtkDynamics(kit.Claim[Setting]):
         )
         yield kit.rival(
             "n^(−1/2) from the own kernel's recursion",
-            "it is what is proven, and so for kinks",
+            "this order is proven, and activations with kinks attain it",
             id="bound_attained",
             own=law.own * narrow**0.5,
         )

@@ -299,7 +299,7 @@ class NtkStaysPut(kit.Claim[Setting]):
             0.002,  # corrections are of the order of the change of the kernel, below 10⁻³
             over="width",
             each=True,
-            label="largest movement, that of the linearized flow",
+            label="largest movement, beside the linearized flow's movement",
         )
         yield kit.agrees(
             "linear_risk",

@@ -201,7 +201,7 @@ class Representer(kit.Claim[Setting]):
         )
         yield kit.rival(
             "‖f‖²_H is the sum of squares of f",
-            "the norm of L² for that of the RKHS",
+            "the norm of L² in place of the norm of the RKHS",
             norm=(training**2).sum("point"),
         )
 

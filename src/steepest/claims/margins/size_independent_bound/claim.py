@@ -54,7 +54,7 @@ class SizeIndependentBound(kit.Claim[list[Sample]]):
     )
     aspect: kit.Positive = kit.param(
         1.0,
-        "standard deviation of the second coordinate over that of the first",
+        "standard deviation of the second coordinate over the first's",
         scope=kit.between(0.4, 1.0, "flat clouds of few points are no Gaussian process"),
     )
     repeated: Annotated[float, kit.Within(0, 1)] = kit.param(
@@ -142,7 +142,7 @@ class SizeIndependentBound(kit.Claim[list[Sample]]):
             seen.wide,
             0.04,  # about one wide network in a hundred ends at a lower and broader maximum, by a tenth
             over="size width",
-            label="correlation of a network with coin tosses, beside that of the best neuron",
+            label="correlation of a network with coin tosses, beside the best neuron's",
         )
         yield kit.at_most(
             "above",

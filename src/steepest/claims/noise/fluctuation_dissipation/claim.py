@@ -288,7 +288,7 @@ class FluctuationDissipation(kit.Claim[Setting]):
         )
         yield kit.control(
             "the alignment of the logistic loss",
-            "the stationary law is that of least squares",
+            "the stationary law is for least squares",
             alignment=(seen.alignment.dims, seen.alignment.values[::-1]),
         )
 

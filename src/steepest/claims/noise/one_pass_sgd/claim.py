@@ -146,7 +146,7 @@ class OnePassSgd(kit.Claim[None]):
             abs(self.scale - 1),
             "==",
             0,
-            "step sizes and bounds are those of X = 1 and R = √d, and of w* with hinge loss zero",
+            "step sizes and bounds assume X = 1, R = √d and a w* of hinge loss zero",
         )
         yield kit.assume(
             "share of labels flipped",
@@ -291,19 +291,19 @@ class OnePassSgd(kit.Claim[None]):
             "sparse_small",
             0.0,
             first.isel(dimension=0, drop=True),
-            label=f"sparse target, d = {self.dimensions[0]}: SGD's risk less that of EG",
+            label=f"sparse target, d = {self.dimensions[0]}: SGD's risk less EG's risk",
         )
         yield kit.at_least(
             "sparse_large",
             0.0,
             first.isel(dimension=-1, drop=True),
-            label=f"sparse target, d = {self.dimensions[-1]}: SGD's risk less that of EG",
+            label=f"sparse target, d = {self.dimensions[-1]}: SGD's risk less EG's risk",
         )
         yield kit.at_most(
             "dense",
             0.0,
             seen.sgd_dense - seen.eg_dense,
-            label=f"dense target, d = {self.majority}: SGD's risk less that of EG",
+            label=f"dense target, d = {self.majority}: SGD's risk less EG's risk",
         )
         yield kit.at_least(
             "not_erm",
@@ -368,7 +368,7 @@ class OnePassSgd(kit.Claim[None]):
         entropy = np.log(2 * law.log_ray)
         yield kit.rival(
             "the talk's √(‖w‖₂/n)",
-            "it is what the talk prints",
+            "the talk prints it",
             sgd_limit=np.sqrt(np.sqrt(law.dimension) / n),
             sgd_collapse=law.ray**-0.25,
             sgd_taken=law.sgd_taken * law.d**-0.25,
@@ -382,7 +382,7 @@ class OnePassSgd(kit.Claim[None]):
         )
         yield kit.rival(
             "half of each bound",
-            "either of the two terms of the regret alone",
+            "either of the two terms of the regret by itself",
             sgd_limit=law.sgd_limit / 2,
             eg_limit=law.eg_limit / 2,
         )

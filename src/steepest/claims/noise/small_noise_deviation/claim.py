@@ -157,7 +157,7 @@ class SmallNoiseDeviation(kit.Claim[None]):
             min(latest),
             "==",
             1,
-            "the factor in front is that of exits at the end; choose a shorter --well-horizon",
+            "the factor in front is for exits at the end; choose a shorter --well-horizon",
         )
         yield kit.assume(
             "distance of the numbers of looks from whole ones",
@@ -330,7 +330,7 @@ class SmallNoiseDeviation(kit.Claim[None]):
         )
         yield kit.rival(
             "I = δ²/4T, without a gradient",
-            "noise alone, in a short time",
+            "in a short time only noise counts",
             rate=self.delta**2 / (4 * law.horizon),
         )
         yield kit.rival(
@@ -388,8 +388,8 @@ class SmallNoiseDeviation(kit.Claim[None]):
             well_chances=seen.gaussian_chances,
         )
         yield kit.control(
-            "walkers of the largest β for those of the smallest, and so on",
-            "it sets how many leave",
+            "walkers of the largest β in place of walkers of the smallest, and so on",
+            "β sets how many leave",
             id="other_temperature",
             left=(seen.left.dims, seen.left.values[::-1]),
         )

@@ -380,7 +380,7 @@ class CriticalTuning(kit.Claim[Setting]):
             log="y",
         )
         yield kit.panel(
-            "Directions neither spread nor merge at the critical C_W alone",
+            "Only at the critical C_W do directions neither spread nor merge",
             "C_W / critical C_W",
             "log of their growth, a layer",
             *scans,

@@ -286,7 +286,7 @@ class ReluPathMoments(kit.Claim[None]):
         gaussian = self._moments(("gaussian",) * len(self.laws))
         leading = np.stack([law.log_mean, law.log_variance])
         yield kit.rival(
-            "mean and variance of the log are those of one layer",
+            "mean and variance of the log stay as after one layer",
             "the second moment does not depend on depth",
             id="one_layer",
             log_mean=0 * law.log_mean - first / 2,

@@ -240,7 +240,7 @@ class CrossValidation(kit.Claim[Setting]):
     def controls(self, seen):
         yield kit.control(
             "new images a pixel further to the right",
-            "new images are not like those of training",
+            "new images are not like the training images",
             risk=seen.moved_risk,
             weighed=seen.moved_weighed,
         )

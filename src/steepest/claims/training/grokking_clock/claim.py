@@ -198,7 +198,7 @@ class GrokkingClock(kit.Claim[Setting]):
             seen.error,
             0.04,  # the second order in λ is up to 0.02 in hard problems, late
             absolute=True,
-            label="error over that of the interpolant of least ℓ2 norm",
+            label="error over the error of the interpolant of least ℓ2 norm",
         )
 
     def rivals(self, setting, law):
@@ -246,7 +246,7 @@ class GrokkingClock(kit.Claim[Setting]):
             over="moment",
             by="alpha",
             x="λt − log α",
-            y="error over that of least ℓ2 norm",
+            y="error / error of the least-ℓ2 interpolant",
             name="α = {}",
         )
         yield kit.curves(

@@ -249,7 +249,7 @@ class StreamOnSubject(OnSubject, ResidualStream):
             law.gradient,
             seen.gradient,
             0.15,  # the same; on smooth activations what is sent back is not quite what is added
-            label="gradient of a block over that of block one",
+            label="gradient of a block over the gradient of block one",
         )
 
     def rivals(self, setting, law):
@@ -313,7 +313,7 @@ class StreamOnSubject(OnSubject, ResidualStream):
         yield kit.panel(
             "Gradients of its blocks",
             "block l",
-            "gradient over that of block one",
+            "gradient / gradient of block one",
             kit.observed_curve(blocks, seen.gradient.values, "your network"),
             kit.predicted_curve(blocks, mean(law.gradient), "(1 + cl)^(−½)"),
             log="xy",
@@ -321,7 +321,7 @@ class StreamOnSubject(OnSubject, ResidualStream):
         yield kit.panel(
             "What its blocks add",
             "block l",
-            "variance added over that of block one",
+            "variance added / variance added by block one",
             kit.observed_curve(blocks, seen.added.values, "your network"),
             kit.predicted_curve(blocks, np.ones_like(blocks), "all alike"),
             log="x",

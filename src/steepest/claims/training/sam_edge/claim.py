@@ -276,7 +276,7 @@ class SamEdge(kit.Claim[None]):
         )
         yield kit.rival(
             "½ρ²∇λ",
-            "the published force is that of small steps",
+            "the published force is for small steps",
             id="small_steps",
             fall=(
                 "lr radius curvature",

@@ -310,7 +310,7 @@ class SamEdgeOnSubject(OnSubject, SamEdge):
             log="y",
         )
         yield kit.panel(
-            "The first term alone",
+            "Only the first term",
             "share of the training",
             "ηλ",
             *of_plain,

@@ -125,7 +125,7 @@ class ScheduleLaw(kit.Claim[Setting]):
             law.risk,
             seen.risk,
             0.04,  # exact in the mean; the interval takes 2.5 %
-            label="risk less that of the truth",
+            label="risk less the truth's risk",
         )
 
     def rivals(self, setting, law):
@@ -188,7 +188,7 @@ class ScheduleLaw(kit.Claim[Setting]):
         yield kit.panel(
             "Where they end: cosine, linear and half have the same sum",
             "step",
-            "risk less that of the truth",
+            "risk less the truth's risk",
             *ends,
             *paths,
             log="y",

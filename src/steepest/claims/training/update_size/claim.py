@@ -296,7 +296,7 @@ class UpdateSize(kit.Claim[Setting]):
         )
         yield kit.rival(
             "0.2 η",
-            "it is what Muon's update is multiplied by",
+            "Muon's update is multiplied by it",
             id="folklore",
             adam=FOLKLORE * ones(law.adam),
             digits=FOLKLORE * ones(law.digits),
