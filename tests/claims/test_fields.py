@@ -10,11 +10,11 @@ from steepest.engine.run import execute, ready
 @pytest.mark.parametrize(
     ("claim", "fields", "sentence"),
     [
-        ("ntk-positive-definite", {"polynomials": ["relu"]}, "relu belongs to --activations"),
+        ("ntk-positive-definite", {"polynomials": ["relu"]}, "relu belongs only to --activations"),
         (
             "ntk-positive-definite",
             {"activations": ["relu", "polynomial(0,1)"]},
-            "belongs to --polynomials alone",
+            "belongs only to --polynomials",
         ),
         ("adaboost-margin", {"readings": 1}, "readings must be at least 2, got 1"),
         ("nngp-limit", {"c_w": [2.0]}, "activations and c_w and c_b go together"),

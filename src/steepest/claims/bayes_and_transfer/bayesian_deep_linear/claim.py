@@ -83,7 +83,9 @@ class BayesianDeepLinear(kit.Claim[Setting]):
         3.0,
         "A of their data",
         scope=kit.between(
-            2.8, 3.1, "smaller data want one layer; that of larger ones rests on rare networks"
+            2.8,
+            3.1,
+            "smaller data want one layer; the evidence of larger data rests on rare networks",
         ),
     )
     networks: kit.Count = kit.param(6000, "networks of the prior in each group")

@@ -266,7 +266,7 @@ class ClassCovariances(kit.Claim[Setting]):
         )
         yield kit.rival(
             "class means carry the largest eigenvalue as well",
-            "outliers are those of class means",
+            "outliers come from class means",
             carried=("group part", [[0.0, 1.0], [0.0, 1.0]]),
         )
         yield kit.rival(
@@ -298,7 +298,7 @@ class ClassCovariances(kit.Claim[Setting]):
         """Return the control of shuffled classes."""
         return kit.control(
             "random classes",
-            "their means are not those of classes",
+            "means over random groups are not class means",
             end=seen.random,
             **renamed(seen, "carried_of_random"),
         )

@@ -224,7 +224,7 @@ class TwoClusterHessian(kit.Claim[None]):
         expanded = np.sqrt(2 / (4 + 10 * square + 2 * square**2))
         yield kit.rival(
             "1 + 2/s² for ever",
-            "the Hessian is that of the inputs",
+            "the Hessian is the second moment of the inputs, as at the start",
             id="fixed",
             ratio=law.start.broadcast_like(law.ratio),
             end=law.start,

@@ -129,7 +129,7 @@ class EdgeOfStability(kit.Claim[Setting]):
         )
         yield kit.rival(
             "the sharpness does not depend on η",
-            "it is a property of the minimum alone",
+            "sharpness is a property of the minimum only",
             sharpness=xarray.full_like(law.sharpness, law.sharpness.max()),
         )
 

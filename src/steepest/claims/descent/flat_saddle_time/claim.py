@@ -199,7 +199,7 @@ class FlatSaddleTime(kit.Claim[Values]):
 
     def controls(self, seen):
         yield kit.control(
-            "random layers in place of the first mode alone",
+            "random layers in place of starts on only the first mode",
             "they start on all modes",
             mode_time=seen.time.isel(start=0),
         )

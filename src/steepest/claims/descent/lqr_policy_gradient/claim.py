@@ -63,7 +63,7 @@ class LqrPolicyGradient(kit.Claim[Setting]):
     )
     narrow: kit.Positive = kit.param(
         0.8,
-        "standard deviation of the first state's narrowest coordinate, that of the widest being one",
+        "standard deviation of the first state's narrowest coordinate; the widest has 1",
         unit="length",
         scope=kit.between(0.75, 0.9, "narrower ones take more steps"),
     )

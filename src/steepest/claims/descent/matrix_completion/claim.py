@@ -64,7 +64,7 @@ class MatrixCompletion(kit.Claim[Setting]):
         1e-9,
         "size of x at the start",
         unit="|u|",
-        scope=kit.between(1e-12, 1e-6, "signs must be those of the top eigenvector"),
+        scope=kit.between(1e-12, 1e-6, "signs must agree with the signs of the top eigenvector"),
     )
     spike: kit.NonNegative = kit.param(
         0.0, "what is added to |u_1|", scope=kit.choices(0.0, why="it makes all other rows weak")
@@ -238,7 +238,7 @@ class MatrixCompletion(kit.Claim[Setting]):
         )
         yield kit.control(
             "starts as large as u",
-            "signs are those of the start in places, and rows with wrong ones can settle",
+            "some rows keep the signs of the start, and rows with wrong signs can settle",
             completes=seen.completes_from_large,
         )
         yield kit.control(

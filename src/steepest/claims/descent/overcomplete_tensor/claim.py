@@ -258,14 +258,14 @@ class OvercompleteTensor(kit.Claim[Setting]):
             low_overlap=(seen.low_overlap.dims, np.resize(many, seen.low_overlap.shape)),
         )
         yield kit.control(
-            f"ends of d = {self.failing} in place of those of d = {self.d}",
+            f"ends of d = {self.failing} in place of ends of d = {self.d}",
             "pairs merge",
             id="small_dimension",
             overlap=(seen.overlap.dims, np.resize(few, seen.overlap.shape)),
         )
         yield kit.control(
             "ends in the other order of n",
-            "the pull is that of a component's own neighbours",
+            "each component is pulled by its own neighbours",
             value=(seen.value.dims, seen.value.values[::-1]),
             overlap=(seen.overlap.dims, seen.overlap.values[::-1]),
         )
@@ -323,7 +323,7 @@ class OvercompleteTensor(kit.Claim[Setting]):
                 counts, seen.height.transpose("seed", "n"), "tensors", kind="points"
             ),
             kit.predicted_curve(counts, law.value, "1 + 1/E f"),
-            kit.rival_curve(counts, law.value - 1, "the component alone"),
+            kit.rival_curve(counts, law.value - 1, "only the component"),
             log="xy",
         )
 

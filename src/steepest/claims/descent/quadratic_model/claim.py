@@ -363,7 +363,7 @@ class QuadraticModel(kit.Claim[Setting]):
         )
         yield kit.control(
             "what another model or network has learned",
-            "features and forms are those of the model",
+            "each model has its own features and quadratic forms",
             network=seen.network.roll(draw=1),
             **rolled,
         )

@@ -285,7 +285,7 @@ class SaddleEscape(kit.Claim[Setting]):
         )
         yield kit.rival(
             "a noisy room takes log(1/ν)/log(1 + 2ηg)",
-            "the leading term alone",
+            "only the leading term is kept",
             accepted="what it leaves out is a tenth of the time, and less where steps are short",
             noisy=np.log(1 / law.noise) / grow,
         )

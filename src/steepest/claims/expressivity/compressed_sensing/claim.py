@@ -261,7 +261,7 @@ class CompressedSensing(kit.Claim[Setting]):
     def controls(self, seen):
         yield kit.control(
             "signals turned at random",
-            "they are sparse in another basis than that of the norm",
+            "they are sparse in a basis other than the norm's",
             id="turned",
             first=seen.turned,
             digits=seen.turned_digits,

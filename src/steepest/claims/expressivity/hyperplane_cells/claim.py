@@ -72,7 +72,7 @@ class HyperplaneCells(kit.Claim[Setting]):
     dimensions: tuple[kit.Count, ...] = kit.param((2, 3, 4, 10, 8), "d, one for each n")
     bias_std: kit.NonNegative = kit.param(
         1.0,
-        "standard deviation of the biases; that of weights is 1",
+        "standard deviation of the biases; weights have 1",
         scope=kit.between(0.3, 3.0, "smaller ones are soon below rounding"),
     )
     parallel: kit.Count = kit.param(1, "hyperplanes with the same normal")

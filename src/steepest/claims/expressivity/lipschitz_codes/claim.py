@@ -212,7 +212,7 @@ class LipschitzCodes(kit.Claim[Setting]):
         )
         yield kit.rival(
             "(n/log n)^(−1)",
-            "it is what the notes conclude from the rate of numbers",
+            "the notes conclude it from the rate for codes by numbers",
             bits_error=lost / (law.bits + 1),
         )
         yield kit.rival(

@@ -361,7 +361,7 @@ class NarrowNetworks(kit.Claim[Setting]):
         chain = float(seen.error.min())
         better = np.sort(seen.wide_error.values)[: self.trained]
         yield kit.control(
-            "random networks of width three; of those of width four the ones that trained best",
+            "random networks of width three; the best of the trained networks of width four",
             "wider than the input",
             id="one_neuron_more",
             random=("draw", np.resize(seen.wider.values[0], seen.random.shape)),

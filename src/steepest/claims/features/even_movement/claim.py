@@ -165,7 +165,7 @@ class EvenMovement(kit.Claim[Setting]):
             "mean_field",
             0.0,
             (seen.mean_both - seen.mean_inner).isel(width=-1, drop=True),
-            label="mean-field, widest: farthest neuron over the rms, both layers − hidden layer alone",
+            label="mean-field, widest: farthest neuron / rms, both layers − only the hidden layer",
         )
 
     def rivals(self, setting, law):

@@ -281,7 +281,7 @@ class NormalizedNetwork(kit.Claim[Values]):
         )
         yield kit.rival(
             "u turns with ab/‖v‖",
-            "the factor ab/‖v‖ of v' in place of that of u'",
+            "the factor ab/‖v‖ of v' is taken for the factor of u'",
             squares=1 / (4 * norms),
         )
         yield kit.rival(

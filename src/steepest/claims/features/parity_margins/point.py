@@ -44,7 +44,7 @@ class ParityMarginsPoint(kit.Point):
     def hypotheses(self, setting):
         spare = self.large - self.bits
         odd = self.bits % 2
-        yield kit.assume("bits beyond those of the parity", spare, ">=", 0, "d is at least k")
+        yield kit.assume("bits outside the parity", spare, ">=", 0, "d is at least k")
         yield kit.assume("odd bits of the parity", odd, "==", 0, "odd parities have no margin")
 
     def predict(self, setting):

@@ -263,10 +263,14 @@ class PreluKkt(kit.Claim[Setting]):
             label="KKT residual of neurons with weights 2 : 1 : 1 …",
         )
         yield kit.follows(
-            "margin", law.margin, seen.margin, EXACT, label="margin / that of centres"
+            "margin", law.margin, seen.margin, EXACT, label="margin / margin of the centres"
         )
         yield kit.follows(
-            "end", law.end, seen.end, 0.03, label="margin where descent ends / that of centres"
+            "end",
+            law.end,
+            seen.end,
+            0.03,
+            label="margin where descent ends / margin of the centres",
         )
         yield kit.at_most(
             "arrived",
@@ -298,11 +302,11 @@ class PreluKkt(kit.Claim[Setting]):
             ),
             kit.rival(
                 "groups that share a centre are no KKT point",
-                "a neuron that is dead on a centre ends at the average of those that it sees",
+                "a neuron that is dead on a centre ends at the average of the centres that it sees",
                 residual=only("centres", "uneven", "averages"),
             ),
             kit.rival(
-                "the residual of the input weights alone, between 1 and p times D",
+                "the residual of only the input weights, between 1 and p times D",
                 "output weights are an afterthought",
                 id="input_weights_alone",
                 nearest=np.minimum(1.0, law.other_power).rename("nearest"),

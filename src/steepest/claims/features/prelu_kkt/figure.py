@@ -57,7 +57,7 @@ def panel_of_ends(
         seen.end.isel(last),
         over="trained_power",
         x="power p",
-        y="margin / that of centres",
+        y="margin / margin of the centres",
         rivals={label: wrong.isel(last) for label, wrong in rivals.items()},
         log="y",
     )

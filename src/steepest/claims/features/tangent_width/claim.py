@@ -46,8 +46,8 @@ class TangentWidth(kit.Claim[Setting]):
     )
     spread: kit.Positive = kit.param(
         1.0,
-        "standard deviation of the two weights that count, over that of the others",
-        scope=kit.choices(1.0, why="the chance of a switch is that of isotropic gates"),
+        "standard deviation of the two weights that count / standard deviation of the others",
+        scope=kit.choices(1.0, why="the chance of a switch is computed for isotropic gates"),
     )
     most: Most = kit.param(
         48, "gates in a sequence", unit="gates", scope=kit.between(48, 96, "some must separate")
@@ -107,7 +107,7 @@ class TangentWidth(kit.Claim[Setting]):
             over="dimension",
             absolute=True,
             each=True,
-            label="width that separates each face alone",
+            label="width that separates each face by itself",
         )
         yield kit.at_least(
             "necessary",

@@ -270,7 +270,7 @@ class XorFeatures(kit.Claim[Setting]):
             angles=("direction", axes),
         )
         yield kit.rival(
-            "shares are those of the neurons at the start",
+            "shares of the weight are shares of the neurons at the start",
             "every neuron grows alike",
             shares=("dimension direction", counts),
         )

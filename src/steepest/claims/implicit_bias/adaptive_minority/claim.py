@@ -270,7 +270,7 @@ class AdaptiveMinority(kit.Claim[Sets]):
         )
         yield kit.rival(
             "all rules find the feature that separates",
-            "it fits all labels alone",
+            "it fits all labels by itself",
             adaptive=("class", signs),
             adaptive_error=0 * law.adaptive_error,
             descent=("class", signs),
@@ -359,5 +359,5 @@ class AdaptiveMinority(kit.Claim[Sets]):
             kit.predicted_curve(shares, signs, "(k − 1)/(1 + k + a)"),
             kit.observed_curve(shares, of_rare.mean("batch"), "descent", shade=1.0, **points),
             kit.predicted_curve(shares, descent, "least norm"),
-            kit.rival_curve(shares, -np.ones(len(shares)), "the separating feature alone"),
+            kit.rival_curve(shares, -np.ones(len(shares)), "only the separating feature"),
         )

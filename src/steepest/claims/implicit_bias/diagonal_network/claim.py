@@ -137,7 +137,7 @@ class DiagonalNetwork(kit.Claim[Setting]):
         everywhere = lambda end: end.broadcast_like(law.beta).transpose(*law.beta.dims)
         yield kit.rival(
             "the program with α²θ₀²/2",
-            "it is what lemma 3 prints, f = α²θ₀² sinh",
+            "lemma 3 prints f = α²θ₀² sinh",
             id="half_scale",
             beta=("seed alpha unknown", np.array(halved)),
         )

@@ -222,7 +222,7 @@ class LeastSquaresMinNorm(kit.Claim[Setting]):
         )
         yield kit.rival(
             "least potential, whatever the start",
-            "it is what the notes say",
+            "the notes say so",
             id="least_potential",
             limit=(dims, least),
         )

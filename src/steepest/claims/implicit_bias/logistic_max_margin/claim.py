@@ -235,7 +235,7 @@ class LogisticMaxMargin(kit.Claim[Setting]):
         )
         yield kit.rival(
             "ℓ1 margin direction",
-            "it is what coordinate descent finds",
+            "coordinate descent finds this direction",
             id="l1_margin",
             real_direction=("feature", sparse[-1]),
         )

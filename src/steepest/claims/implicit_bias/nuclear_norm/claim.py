@@ -424,11 +424,11 @@ class NuclearNorm(kit.Claim[Setting]):
             id="frobenius",
             enough=("family seed row column", frobenius),
         )
+        yield kit.rival("least nuclear norm from every start", "the notes say so", exact=law.limit)
         yield kit.rival(
-            "least nuclear norm from every start", "it is what the notes say", exact=law.limit
-        )
-        yield kit.rival(
-            "nearest to α in place of α²", "the start is taken for that of W", exact=nearest
+            "nearest to α in place of α²",
+            "the start of U is taken for the start of W",
+            exact=nearest,
         )
         yield kit.rival(
             "eigenvalues off the support fall like α²",
@@ -437,7 +437,7 @@ class NuclearNorm(kit.Claim[Setting]):
         )
         yield kit.rival(
             "least nuclear norm with few measurements too",
-            "it is what the notes say of random measurements",
+            "the notes say so of random measurements",
             id="nuclear_everywhere",
             low_rank=law.low_norm,
         )
@@ -461,7 +461,7 @@ class NuclearNorm(kit.Claim[Setting]):
         )
         count = len(self.alphas)
         yield kit.control(
-            "each start's limit for that of another",
+            "each start's limit in place of the limit of another start",
             "the limit and its exponents depend on the start",
             eigenvalues=flat("eigenvalues", [*range(1, count), 0]),
         )

@@ -90,7 +90,7 @@ class PathNorm(kit.Claim[Setting]):
     )
     c_w: tuple[kit.Positive, ...] = kit.param(
         (0.02, 0.3, 2.0),
-        "variances of their initial weights times the fan-in, increasing; the last is also that of the two starts",
+        "variances of their initial weights × fan-in, increasing; the two starts have the last one",
         scope=kit.choices((0.02, 0.3, 2.0), (0.02, 0.5, 2.0), (0.03, 0.3, 1.5)),
     )
     lr: kit.Positive = kit.param(
@@ -404,7 +404,7 @@ class PathNorm(kit.Claim[Setting]):
         )
         yield kit.rival(
             "more parameters, more test error",
-            "it is what counting parameters says",
+            "counting parameters says so",
             errors=1 - law.errors,
         )
         yield kit.rival(

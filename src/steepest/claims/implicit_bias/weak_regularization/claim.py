@@ -306,7 +306,7 @@ class WeakRegularization(kit.Claim[Setting]):
         )
         yield kit.rival(
             "every λ gives the maximal margin",
-            "it is what the theorem says if its limit is forgotten",
+            "the theorem says so if its limit is forgotten",
             minima=law.limit,
             guarantee=1.0,
         )
@@ -327,7 +327,7 @@ class WeakRegularization(kit.Claim[Setting]):
             **{name: (dims, values) for name, values in exchanged.items()},
         )
         yield kit.control(
-            "each penalty's minima for those of the next weaker one",
+            "each penalty's minima in place of the minima of the next weaker penalty",
             "λ does not tend to zero",
             id="stronger",
             least=(dims, np.roll(seen.least.values, 1, -1)),

@@ -219,7 +219,7 @@ class DecayLeavesKernel(kit.Claim[Setting]):
             seen.kernel,
             0.08,  # what is learned adds 6/n to it, 0.05 at 128 neurons
             absolute=True,
-            label="tangent kernel over that of the start",
+            label="tangent kernel / tangent kernel at the start",
         )
         yield kit.follows(
             "outputs",

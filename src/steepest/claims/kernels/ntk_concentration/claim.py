@@ -138,9 +138,7 @@ class NtkConcentration(kit.Claim[Setting]):
         size = np.abs(values).max()
         even = np.abs(values + values[::-1]).max()
         yield kit.assume("largest |σ|", size, "<=", 1, "choose a bounded --activation, such as erf")
-        yield kit.assume(
-            "largest |σ(z) + σ(−z)|", even, "<=", 1e-12, "the exact U is that of an odd σ"
-        )
+        yield kit.assume("largest |σ(z) + σ(−z)|", even, "<=", 1e-12, "the exact U is for an odd σ")
 
     def moments(self) -> tuple[float, float]:
         """Return E σ² and E σ⁴ of a standard normal."""
@@ -365,7 +363,7 @@ class NtkConcentration(kit.Claim[Setting]):
         )
         yield kit.rival(
             "least weights yᵀ(E K)^(−1)y at every n",
-            "features tend to those of the kernel",
+            "features tend to the features of the kernel",
             least=law.least * (law.neurons - self.inputs - 1) / law.neurons,
         )
         yield kit.rival(

@@ -99,7 +99,7 @@ class NtkPositiveDefinite(kit.Claim[Setting]):
             polynomial = name.partition("(")[0] in POLYNOMIALS
             if polynomial != (name in self.polynomials):
                 where = "--polynomials" if polynomial else "--activations"
-                raise kit.UserError(f"{name} belongs to {where} alone: the theorem parts them")
+                raise kit.UserError(f"{name} belongs only to {where}: the theorem parts them")
 
     def setting(self, key):
         raw = np.asarray(digits().x)
@@ -281,11 +281,11 @@ class NtkPositiveDefinite(kit.Claim[Setting]):
         )
         yield kit.rival(
             "λ_min ∝ distance^1.5",
-            "between the hidden kernel and that of slopes",
+            "it lies between the hidden kernel and the kernel of slopes",
             nearest=law.nearest / first**0.5,
         )
         yield kit.rival(
-            "λ_min of the two inputs alone",
+            "λ_min of only the two inputs",
             "it is the eigenvalue of the two inputs without the others, a bound from above",
             nearest=("smooth angle", alone),
         )

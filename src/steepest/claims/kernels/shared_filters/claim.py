@@ -221,13 +221,13 @@ class SharedFilters(kit.Claim[draws.Setting]):
             ratio=seen.ratio.isel(rho=backwards).drop_vars("rho"),
         )
         yield kit.control(
-            "centred images for those that are not, and the other way",
+            "centred images in place of images that are not centred, and the other way",
             "they have other correlations of positions",
             id="other_images",
             digits=seen.digits.isel(kind=backwards).drop_vars("kind"),
         )
         yield kit.control(
-            "signals of few positions for those of many, and the other way",
+            "signals of few positions in place of signals of many, and the other way",
             "they are other signals",
             id="fewer_positions",
             own=seen.own.isel(positions=backwards).drop_vars("positions"),

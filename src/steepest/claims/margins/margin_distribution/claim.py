@@ -51,7 +51,7 @@ class MarginDistribution(kit.Claim[Pairs]):
     )
     width: kit.Count = kit.param(
         40,
-        "hidden width of two layers; that of three follows, with as many parameters",
+        "hidden width of two layers; the width of three follows, with as many parameters",
         unit="neurons",
         scope=kit.between(40, 80, "narrower networks fit random labels late or never"),
     )
@@ -230,7 +230,7 @@ class MarginDistribution(kit.Claim[Pairs]):
             within=0.05,
             over="layers",
             absolute=True,
-            label="the same over the Lipschitz constant alone",
+            label="pairs with the larger margin over only the Lipschitz constant under true labels",
         )
         yield kit.follows(
             "machines",

@@ -106,7 +106,7 @@ class EntropicForce(kit.Claim[Setting]):
     def check_fields(self) -> None:
         if len(self.alphas) != 2:
             raise kit.UserError(
-                f"alphas are those of the two walls, such as 0.2 0.2; got {[*self.alphas]}"
+                f"alphas are one α for each of the two walls, such as 0.2 0.2; got {[*self.alphas]}"
             )
         for name in ("balance_marks", "valley_marks"):
             marks = [*getattr(self, name)]

@@ -435,7 +435,7 @@ class LangevinMetastability(kit.Claim[None]):
         colder = np.array([chain_times(self.step, 2 * beta).mean for beta in self.betas])
         yield kit.rival(
             "Kramers' formula at every β, slope ¼",
-            "it is what the theorem prints",
+            "the theorem prints it",
             id="formula_at_every_beta",
             line_mean=formula,
             integral=formula,
@@ -444,7 +444,7 @@ class LangevinMetastability(kit.Claim[None]):
         )
         yield kit.rival(
             "c = ¾ in place of 3/2",
-            "fluctuations of the barrier, those of the well forgotten",
+            "fluctuations of the barrier only; fluctuations of the well are forgotten",
             correction=0.75,
         )
         yield kit.rival(

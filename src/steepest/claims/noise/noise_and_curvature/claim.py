@@ -234,7 +234,7 @@ class NoiseAndCurvature(kit.Claim[Setting]):
 
     def run_conditions(self, observed):
         yield kit.assume(
-            "largest risk over that of a constant guess",
+            "largest risk over the risk of a constant guess",
             observed["risk"].max(),
             "<",
             0.5,
@@ -265,7 +265,7 @@ class NoiseAndCurvature(kit.Claim[Setting]):
             "apart",
             law.apart,
             seen.cosine / seen.isotropic,
-            label="cosine between C and H over that of C and the identity",
+            label="cosine between C and H over the cosine between C and the identity",
         )
         yield kit.at_least(
             "white",

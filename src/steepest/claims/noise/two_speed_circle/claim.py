@@ -237,7 +237,7 @@ class TwoSpeedCircle(kit.Claim[None]):
         N = law.ring
         yield kit.rival(
             "the notes' √2/(√2 + 1)",
-            "it is what the notes print",
+            "the notes print it",
             id="printed",
             **_inverse_to(0.5, law),
         )

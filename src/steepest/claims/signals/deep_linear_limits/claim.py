@@ -326,7 +326,7 @@ class DeepLinearLimits(kit.Claim[None]):
         )
         yield kit.rival(
             "the mean is −½ Σ 1/n_l at any width",
-            "it is what remains at large widths",
+            "only this term remains at large widths",
             mean=("ratio", -ratios / 2),
             deep=law.deep * (-0.5 / min(self.widths)) / _moments((min(self.widths),))[0],
         )

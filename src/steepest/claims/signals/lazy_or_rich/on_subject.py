@@ -242,7 +242,7 @@ class LazyOnSubject(OnSubject, LazyOrRich):
         lazier = seen.change.where(seen.what == "output", seen.change * narrower)
         return [
             kit.control(
-                "changes that fall by n^(-1/2) more than those of your network",
+                "changes that fall by n^(-1/2) more than the changes of your network",
                 "features must not fall with width",
                 id="lazier",
                 change=lazier.transpose(*seen.change.dims),

@@ -440,7 +440,7 @@ class NtkDepthToWidth(kit.Claim[jax.Array]):
     def controls(self, seen):
         shown = int(np.abs(np.array(self.depths) - len(self.uneven)).argmin())
         yield kit.control(
-            "networks of equal widths for those of unequal ones, and the other way round",
+            "networks of equal widths in place of networks of unequal widths, and the reverse",
             "fluctuations depend on every width",
             id="other_widths",
             log_ratio=seen.uneven,
@@ -454,7 +454,7 @@ class NtkDepthToWidth(kit.Claim[jax.Array]):
             mean=seen.typical,
         )
         yield kit.control(
-            "networks of each depth for those of the next",
+            "networks of each depth in place of networks of the next depth",
             "tails are heavier the deeper a network is",
             tail=(seen["tail"].dims, np.roll(seen["tail"].values, -1, 1)),
         )

@@ -88,7 +88,8 @@ class StableStep(kit.Claim[Setting]):
     largest: kit.Positive = kit.param(100.0, "upper end of the bisection")
     halvings: kit.Count = kit.param(11, "halvings of the bisection, on a logarithmic scale")
     siblings: kit.Count = kit.param(
-        32, "networks at the start whose λ_max stands beside that of each trained one, with it"
+        32,
+        "networks at the start whose λ_max is measured for each trained network, itself among them",
     )
     seeds: Annotated[int, kit.Within(8, 10_000)] = kit.param(32, "independent trained networks")
 
@@ -293,7 +294,7 @@ class StableStep(kit.Claim[Setting]):
         others = {"standard": "biases", "ntk": "standard", "biases": "standard"}
         in_place_of = list(others.values())
         yield kit.control(
-            "steps of biases in the place of weights, and of standard weights in that of the others",
+            "biases' steps in place of weights' steps, and standard weights' steps for the others",
             "what is trained, or how it is scaled, is another",
             id="other_parameters",
             step=_relabelled(seen.step.sel(law=in_place_of)),

@@ -28,7 +28,7 @@ class StableStepOnSubject(OnSubject, StableStep):
     )
     seeds: kit.Seeds = kit.param(5, "initial networks, if your function takes a seed")
     residual: kit.Positive = kit.param(
-        0.01, "size of the residual at the start, over that of the outputs"
+        0.01, "size of the residual at the start, over the size of the outputs"
     )
     halvings: kit.Count = kit.param(14, "halvings of the bisection, on a logarithmic scale")
 

@@ -84,7 +84,7 @@ class Bf16Stall(kit.Claim[Setting]):
             "near one a weight arrives in one step",
         )
         yield kit.assume(
-            "distance at which weights stop, over that of the nearest start",
+            "distance at which weights stop, over the distance of the nearest start",
             relative / (2 * slowest) / 0.55,
             "<=",
             0.5,

@@ -46,7 +46,7 @@ class CriticalBatch(kit.Claim[Setting]):
         1.0, "σ² of an example's gradient, over the curvature", scope=kit.between(0.7, 1.2)
     )
     target: kit.Fraction = kit.param(
-        0.1, "risk to come to, over that of the start", scope=kit.between(0.08, 0.15)
+        0.1, "risk to come to, over the starting risk", scope=kit.between(0.08, 0.15)
     )
     share: kit.Fraction = kit.param(
         0.02,

@@ -154,7 +154,7 @@ class DoubleDescent(kit.Claim[kit.Values]):
             risk=("n p", self.over_sizes(setting, classical)),
         )
         yield kit.rival(
-            "variance of σ² alone",
+            "the variance comes only from σ²",
             "what a fit cannot see does not disturb it",
             risk=("n p", self.over_sizes(setting, missing_is_bias)),
         )

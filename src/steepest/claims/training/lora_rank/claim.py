@@ -149,13 +149,13 @@ class LoraRank(kit.Claim[Setting]):
 
         yield kit.rival(
             "SGD with γ = 1/√r changes outputs alike at every rank",
-            "that is what γ ∝ 1/√r was chosen for",
+            "γ ∝ 1/√r was chosen for this",
             id="same_at_every_rank",
             sgd=largest(law.sgd),
         )
         yield kit.rival(
             "Adam with γ = 1/r changes outputs alike at every rank",
-            "that is what γ ∝ 1/r was chosen for",
+            "γ ∝ 1/r was chosen for this",
             id="adam_alike",
             adam=largest(law.adam),
         )
@@ -180,7 +180,7 @@ class LoraRank(kit.Claim[Setting]):
         largest = lambda array: array.isel(r=-1, drop=True)
         panels = []
         for name, title in (
-            ("sgd", "SGD with γ = 1/√r: alike above r* alone"),
+            ("sgd", "SGD with γ = 1/√r: alike only above r*"),
             ("adam", "Adam with γ = 1/r: the same"),
         ):
             panels.append(
@@ -191,7 +191,7 @@ class LoraRank(kit.Claim[Setting]):
                     over="r",
                     by="kind",
                     x="rank r",
-                    y="mean square change / that of the largest rank",
+                    y="mean square change / mean square change at the largest rank",
                     log="xy",
                 )
             )

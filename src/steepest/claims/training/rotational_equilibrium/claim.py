@@ -249,7 +249,7 @@ class RotationalEquilibrium(kit.Claim[None]):
         )
         yield kit.rival(
             "the angle is ∝ ηλ",
-            "decay of w is felt through the step size alone",
+            "decay of w is felt only through the step size",
             angle=law.angle * (law.decay / float(np.mean(self.decays))) ** 0.5,
             digits=law.digits * (law.decay / float(np.mean(self.decays))) ** 0.5,
         )
@@ -271,7 +271,7 @@ class RotationalEquilibrium(kit.Claim[None]):
     def figure(self, law, seen, rivals):
         first = {"size": float(self.sizes[0])}
         yield kit.curves(
-            "Noise: the angle knows ηλ and momentum alone",
+            "Noise: the angle knows only ηλ and momentum",
             law.angle.sel(first, drop=True),
             seen.angle.sel(first, drop=True),
             over="decay",

@@ -209,13 +209,15 @@ class TurnsOnSubject(OnSubject, RotationalEquilibrium):
         slowest = observed["late_steps"].min(0)[0]
         fastest = observed["late_steps"].max(0)[1]
         yield kit.assume(
-            "smallest late step size over that of the optimizer",
+            "smallest late step size over the optimizer's step size",
             slowest,
             ">=",
             0.99,
             "a schedule that lowers it has no balance: hold it in the last half",
         )
-        yield kit.assume("largest late step size over that of the optimizer", fastest, "<=", 1.01)
+        yield kit.assume(
+            "largest late step size over the optimizer's step size", fastest, "<=", 1.01
+        )
 
     def judge(self, law, seen):
         yield kit.follows(

@@ -253,13 +253,13 @@ class ScalingRules(kit.Claim[Setting]):
         over_first = lambda risk: risk.sel(last, drop=True) / first
         limit = rivals["small_steps"].exponent if rivals else None
         yield kit.curves(
-            f"A batch {last['batch'] / self.batches[0]:g} times larger: risk over that of the first batch",
+            f"A batch {last['batch'] / self.batches[0]:g} times larger: risk / first batch's risk",
             over_first(law.risk),
             over_first(seen.risk),
             over="power",
             by="optimizer",
             x="exponent a of the step η κ^a",
-            y="risk over that of the first batch",
+            y="risk / risk of the first batch",
             more=(kit.context_curve(np.array(self.powers), np.ones(len(self.powers)), "kept"),),
             log="y",
         )

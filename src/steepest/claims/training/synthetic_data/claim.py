@@ -135,7 +135,7 @@ class SyntheticData(kit.Claim[None]):
             law.digits,
             seen.digits,
             0.09,  # the interval of the first round is as wide as the intervals of the others
-            label="the same on digits, over that of the first round",
+            label="error on digits where labels are replaced, over the error of the first round",
         )
         yield kit.follows(
             "kept",
@@ -186,7 +186,7 @@ class SyntheticData(kit.Claim[None]):
         )
         yield kit.rival("Σ 1/k", "the k-th round is one of k", kept=fit * harmonic)
         yield kit.rival(
-            "least error with true labels alone",
+            "least error with only true labels",
             "a model's own labels hold nothing that it does not know",
             mixed=first * (1 + (1 - alpha)),
             best=1.0,
@@ -212,7 +212,7 @@ class SyntheticData(kit.Claim[None]):
             kept=seen.refreshed,
         )
         yield kit.control(
-            "true labels of the first round alone",
+            "only the true labels of the first round",
             "the same true labels in each round leave their error",
             mixed=seen.stale,
         )

@@ -156,7 +156,7 @@ class WidthTransfer(kit.Claim[Setting]):
             id="folklore",
             standard=smallest(law.standard) * width / narrow,
         )
-        yield kit.rival("aN^{3/2} alone", "the largest power is what counts", standard=part(0))
+        yield kit.rival("only aN^{3/2}", "the largest power is what counts", standard=part(0))
         yield kit.rival(
             "bN + c√N",
             "signs of a hidden layer's steps do not know the read-out",
