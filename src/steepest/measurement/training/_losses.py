@@ -20,7 +20,8 @@ from steepest.measurement.training._first_order import (
 # more than a constant guess in trainings that end well: hence the scatter.
 WINDOW = 8  # losses, whose median is compared with the lowest such median
 SCATTER = 6.0  # standard errors of that median, by which it must have risen
-RISE = 0.4  # of a constant guess's risk, by which too
+RISE = 0.4  # of a constant guess's risk, or of what the losses had fallen by, by which too
+WORTH = 0.05  # of the losses of the start, from which a fall is something to lose
 PAIR = 1.2  # times all earlier losses and a constant guess's: two in a row above
 WIDE = 3.0  # standard deviations of losses, by which they must be above that too
 BAD = 10.0  # times the same: one
@@ -47,6 +48,8 @@ class Losses:
         self.recent: deque[float] = deque(maxlen=MEMORY)
         self.last: deque[float] = deque(maxlen=WINDOW - 1)
         self.first: float | None = None
+        self.start = -math.inf  # the highest of the first medians of losses
+        self.medians = 0  # that were taken
         self.lowest: tuple[float, int] | None = None  # median of losses, and its step
         self.largest = -math.inf  # of the smaller of two losses in a row, until some steps ago
         self.pairs: deque[float] = deque(maxlen=AGO)
@@ -81,14 +84,19 @@ class Losses:
         return [alarm for alarm in candidates if alarm is not None]
 
     def _climb(self, step: int, loss: float, scale: float) -> Alarm | None:
-        """Compare the median of the last losses with the lowest before, beside their scatter."""
+        """Compare the median of the last losses with the lowest before, beside their scatter and their fall."""
         now = median([*self.last, loss])
-        if len(self.last) >= LEAST - 1 and (self.lowest is None or now < self.lowest[0]):
-            self.lowest = (now, step)
+        if len(self.last) >= LEAST - 1:
+            self.medians += 1
+            self.start = max(self.start, now) if self.medians <= WINDOW else self.start
+            if self.lowest is None or now < self.lowest[0]:
+                self.lowest = (now, step)
         if self.lowest is None:
             return None
         low, when = self.lowest
-        if now - low < RISE * max(scale, low):
+        fallen = self.start - low
+        least = min(max(scale, low), fallen if fallen > WORTH * scale else math.inf)
+        if now - low < RISE * least:
             return None
         if now - low < SCATTER * self._scatter() * EFFICIENCY / math.sqrt(WINDOW):
             return None
