@@ -152,7 +152,7 @@ SMALL = {
         {"clusters": 4, "dimension": 4, "each": 4, "width": 24, "steps": 100},
         {"powers": [1.0, 1.5, 3.0, 4.0]},
     ),
-    "mean-field-limit": (
+    "mean-field-steps": (
         {"examples": 4, "times": (0.6,), "seeds": 200},
         {"widths": [64, 32, 64, 128], "rates": [0.02, 0.05, 0.1, 0.2]},
     ),
@@ -278,7 +278,7 @@ AGREE = {
     "contrastive-transfer": (1e-9, 0),
     # descent multiplies rounding
     "prelu-robustness": (1e-6, 0),
-    "mean-field-limit": (1e-9, 0),
+    "mean-field-steps": (1e-9, 0),
     "normalized-network": (1e-6, 1e-9),
     "width-helps": (1e-6, 1e-9),
     "xor-sample-complexity": (1e-6, 1e-9),
@@ -461,7 +461,7 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
         "bayesian-deep-linear": lambda p: p.replace(scale=1.3 * p["scale"]),
         "contrastive-transfer": lambda p: p.replace(slack=1.0),
         "prelu-robustness": lambda p: p.replace(radius=1.5 * p["radius"]),
-        "mean-field-limit": lambda p: p.replace(square=2 * p["square"]),
+        "mean-field-steps": lambda p: p.replace(square=2 * p["square"]),
         "normalized-network": lambda p: p.replace(sign=-p["sign"]),
         "width-helps": lambda p: p.replace(success=1.0),
         "xor-sample-complexity": lambda p: p.replace(kernel_error=p["kernel_error"] - 0.3),

@@ -1,1 +1,1 @@
-"""The claim mean-field-limit: what it says, and its experiments."""
+"""The claim mean-field-limit."""

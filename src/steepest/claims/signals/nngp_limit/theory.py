@@ -1,6 +1,6 @@
 """The kernel of the limit, and the order 1/n of what random networks are off by: fluctuations and shift of Σ.
 
-Σ is the covariance of an output at three inputs, given the last hidden layer: six entries, three of them variances.
+Σ is the covariance of an output at three inputs, given the last hidden layer.
 """
 
 from collections.abc import Sequence
@@ -10,13 +10,16 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from steepest.claims.signals._three_inputs import (
+    ENTRIES,
+    characteristic,
+    entries_of,
+    matrix_of,
+    on_entries,
+)
 from steepest.kernels import finite_width, homogeneous_kurtosis, propagate
 from steepest.nn.activations import Activation, homogeneous_slopes
 
-ENTRIES = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
-"""Of a symmetric matrix at three inputs."""
-COMBINATIONS = np.array([u for u in product((1, 0, -1), repeat=3) if u > (0, 0, 0)], float)
-"""Frequencies of the characteristic function, up to scale: each output, sums and differences of two and of three."""
 DRAWS = 200_000
 """Of the features of one neuron, in opposite pairs: moments of the fourth order are exact to 1 %."""
 STEP = 1e-3
@@ -43,16 +46,7 @@ class FirstOrder(NamedTuple):
 
 def first_kernel(case: Case, inputs: np.ndarray) -> np.ndarray:
     """Return the covariance of the first layer, whose inputs are known, ``(6,)``."""
-    covariance = case.c_b + case.c_w * inputs @ inputs.T / inputs.shape[1]
-    return np.array([covariance[pair] for pair in ENTRIES])
-
-
-def matrix_of(entries: np.ndarray) -> np.ndarray:
-    """Return the symmetric matrix of six entries."""
-    matrix = np.empty((3, 3))
-    for (a, b), entry in zip(ENTRIES, entries, strict=True):
-        matrix[a, b] = matrix[b, a] = entry
-    return matrix
+    return entries_of(case.c_b + case.c_w * inputs @ inputs.T / inputs.shape[1])
 
 
 def next_kernel(case: Case, kernel: np.ndarray) -> np.ndarray:
@@ -69,6 +63,22 @@ def of_pair(kernel: np.ndarray, entry: int) -> np.ndarray:
 def next_entry(case: Case, pair: np.ndarray) -> float:
     """Return one entry of the kernel one layer on, from variances and covariance."""
     return float(propagate(*case, jnp.asarray(pair), 1)[-1, 2])
+
+
+def kernel_after(case: Case, inputs: np.ndarray, hidden: int) -> np.ndarray:
+    """Return the kernel after some hidden layers, ``(6,)``."""
+    kernel = first_kernel(case, inputs)
+    for _ in range(hidden):
+        kernel = next_kernel(case, kernel)
+    return kernel
+
+
+def with_variances(kernels: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return kernels with their own correlations and the variances of others, ``(cases, 6)``."""
+    first, second = np.transpose(ENTRIES)
+    scale = np.sqrt(others[:, :3] / kernels[:, :3])
+    # K_ab ← K_ab √(V_aa/K_aa) √(V_bb/K_bb), which leaves correlations as they are
+    return kernels * scale[:, first] * scale[:, second]
 
 
 def first_order(case: Case, inputs: np.ndarray, hidden: int) -> FirstOrder:
@@ -95,7 +105,7 @@ def derivatives(case: Case, kernel: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     slope = np.zeros((6, 6))
     bend = np.zeros((6, 6, 6))
     for entry, (a, b) in enumerate(ENTRIES):
-        # a variance depends on itself alone: its pair is one input twice
+        # a variance depends only on itself: its pair is one input twice
         ways = np.ones((1, 3)) if a == b else np.eye(3)
         places = [entry] if a == b else [a, b, entry]
         gradient, curvature = differences(case, of_pair(kernel, entry), ways)
@@ -127,23 +137,6 @@ def products_of_features(case: Case, kernel: np.ndarray) -> np.ndarray:
     return np.cov(np.stack([features[:, a] * features[:, b] for a, b in ENTRIES]))
 
 
-def frequencies(kernel: np.ndarray) -> np.ndarray:
-    """Return frequencies u at which uᵀKu is of order one, ``(13, 3)``: 2 for a single output."""
-    units = np.sqrt(2) * COMBINATIONS / np.linalg.norm(COMBINATIONS, axis=1, keepdims=True)
-    return units / np.sqrt(kernel[:3])
-
-
-def on_entries(u: np.ndarray) -> np.ndarray:
-    """Return the weights with which uᵀΣu is a sum over six entries, ``(13, 6)``."""
-    # entries off the diagonal stand twice
-    return np.stack([u[:, a] * u[:, b] * (1 if a == b else 2) for a, b in ENTRIES], -1)
-
-
-def characteristic(kernel: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """Return E cos(u·z) = exp(−uᵀKu/2) of the limit, ``(13,)``."""
-    return np.exp(-on_entries(u) @ kernel / 2)
-
-
 def characteristic_shift(order: FirstOrder, u: np.ndarray) -> np.ndarray:
     """Return n times what E cos(u·z) = E exp(−uᵀΣu/2) is off by, to first order, ``(13,)``."""
     weights = on_entries(u)
@@ -161,40 +154,3 @@ def kurtosis(case: Case, inputs: np.ndarray, widths: Sequence[int], hidden: int)
     # leading order is a coefficient over n: layers of one neuron give the coefficient
     leading = [finite_width(*case, float(k), (1,) * hidden).kurtosis[-1] for k in starts]
     return np.mean(leading) / np.array(widths)
-
-
-def kurtosis_of_signs(n: int, hidden: int) -> float:
-    """Return the exact excess kurtosis of a ReLU network without biases whose weights beyond the first layer are signs.
-
-    Every z is symmetric, so that with C_W = 2 and K = 1 in all layers 2 E σ(z)² = E z² and 2 E σ(z)⁴ = E z⁴. With
-    m = E Σ² and q = E z⁴ a layer does ``m ← (2 q + (n − 1) m)/n`` and ``q ← 3 m − 4 q/n``.
-    """
-    m = 1.0
-    q = 3.0
-    for _ in range(hidden):
-        features = 2 * q  # 4 E σ⁴
-        # E Σ²: n terms 4 E σ⁴, and n(n − 1) pairs 4 E σ_i²σ_j² = E z_i²z_j² = E Σ² before, over n²
-        m = (features + (n - 1) * m) / n
-        q = 3 * m - 2 * features / n  # E(Σ s_j a_j)⁴ = 3 (Σ a_j²)² − 2 Σ a_j⁴ for signs s
-    return q - 3
-
-
-def exponential_kernel(
-    c_w: float, inputs: np.ndarray, hidden: int, *, bare: bool = False
-) -> np.ndarray:
-    """Return K of the outputs for σ = exp without biases, ``(6,)``.
-
-    E exp(z + z') is exp of half the variance of the sum: ``K_ab ← C_W exp((K_aa + K_bb)/2 + K_ab)``.
-
-    Args:
-        c_w: C_W.
-        inputs: shape ``(3, n_0)``.
-        hidden: layers.
-        bare: whether the variances are forgotten, exp(K_ab), a wrong theory.
-    """
-    kernel = c_w * inputs @ inputs.T / inputs.shape[1]
-    for _ in range(hidden):
-        half = np.diag(kernel) / 2
-        variances = 0.0 if bare else half[:, None] + half
-        kernel = c_w * np.exp(variances + kernel)
-    return np.array([kernel[pair] for pair in ENTRIES])

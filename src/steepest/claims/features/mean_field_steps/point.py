@@ -1,4 +1,4 @@
-"""One point of the diagram of mean-field-limit: SGD at one width and one step."""
+"""One point of the diagram of mean-field-steps: SGD at one width and one step."""
 
 from dataclasses import dataclass
 
@@ -7,9 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from steepest import kit
-from steepest.claims.features.mean_field_limit.experiment import draw_examples
-from steepest.claims.features.mean_field_limit.theory import limit_of
-from steepest.core.errors import UserError
+from steepest.claims.features._mean_field import draw_examples
+from steepest.claims.features._mean_field_theory import limit_of
 from steepest.kit.points import Arrays, equal
 
 ROOM = 1024
@@ -42,7 +41,7 @@ class MeanFieldPoint(kit.Point):
     def check_fields(self) -> None:
         """Refuse more neurons than the arrays hold."""
         if self.widths > ROOM:
-            raise UserError(f"widths of a diagram must be at most {ROOM}, got {self.widths}")
+            raise kit.UserError(f"widths of a diagram must be at most {ROOM}, got {self.widths}")
 
     def setting(self, key):
         return draw_examples(key, self.examples, self.radius, self.height)

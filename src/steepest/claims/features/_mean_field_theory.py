@@ -6,20 +6,12 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.special import comb, eval_gegenbauer, roots_jacobi
 
 from steepest import kit
 
-SPACING = 0.4
-"""Between neighbouring nodes of the quadrature of N(0, I), in its deviations."""
-REACH = 12
-"""Nodes on each side of the middle, along each of the two inputs."""
-STEPS = 10
-"""Of Runge and Kutta's method, from each time to the next."""
-DEGREES = 13
-"""Of harmonics on the sphere: what is beyond has less than 1/1000 of the trace of the kernel."""
-NODES = 80
-"""Of quadratures on the line."""
+SPACING = 0.4  # between neighbouring nodes of the quadrature of N(0, I), in its deviations
+REACH = 12  # nodes on each side of the middle, along each of the two inputs
+STEPS = 10  # of Runge and Kutta's method, from each time to the next
 
 
 class Limit(NamedTuple):
@@ -72,46 +64,6 @@ def relative_difference(found: Limit, other: Limit, width: int) -> float:
     of_start = np.abs(other.start / found.start - 1)
     of_noise = np.abs(other.noise / found.noise - 1)
     return float(np.max([of_outputs, of_start, of_noise]))
-
-
-def noise_of_labels(dimensions: Sequence[int], times: Sequence[float], noise: float) -> kit.Values:
-    """Return E f²/ε of one-pass SGD on labels that are noise alone, shape ``(dimensions, times)``.
-
-    Examples are uniform on the sphere of length √D, and w ~ N(0, I/D) at the start. With labels of mean zero the limit
-    is at rest. Its tangent kernel there is K = ⟨x, x'⟩ E σ'(z) σ'(z'), with z and z' normal of variance one and of the
-    correlation u of the examples. A step at x_j adds ε y_j K(x, x_j) to the outputs, and the flow forgets it like
-    e^(−Kt), so that
-
-        E f² = ε τ²/2 · tr K (1 − e^(−2Kt)).
-
-    The kernel is a function of u alone, whose eigenvalues are its integrals against Gegenbauer's polynomials.
-
-    Args:
-        dimensions: of the examples, three or more.
-        times: of the flow.
-        noise: τ, the deviation of the labels.
-    """
-    z, mass = np.polynomial.hermite_e.hermegauss(NODES)
-    mass = mass / mass.sum()
-    orders = np.arange(DEGREES + 1)
-    hermite = np.polynomial.hermite_e.hermevander(z, DEGREES)
-    # E σ'(z) σ'(z') is Σ (E σ' He_k)² u^k/k!
-    series = ((mass / np.cosh(z) ** 2) @ hermite) ** 2 / np.cumprod(np.maximum(orders, 1.0))
-    rows = []
-    for dimension in dimensions:
-        # the cosine of two points of the sphere has a density ∝ (1 − u²)^((D − 3)/2)
-        u, weight = roots_jacobi(NODES, (dimension - 3) / 2, (dimension - 3) / 2)
-        kernel = dimension * u * np.polynomial.polynomial.polyval(u, series) * weight / weight.sum()
-        degree = orders[1:, None]
-        harmonic = lambda u, half=dimension / 2 - 1, degree=degree: eval_gegenbauer(degree, half, u)
-        # Funk and Hecke: λ_k = E κ(u) P_k(u), with P_k(1) = 1; ⟨x, x'⟩ = D u
-        eigenvalue = (harmonic(u) / harmonic(1.0)) @ kernel
-        # harmonics of degree k: (2k + D − 2)/k · C(k + D − 3, k − 1)
-        number = (2 + (dimension - 2) / degree) * comb(degree + dimension - 3, degree - 1)
-        # tr K(1 − e^(−2Kt)) sums over harmonics; degree zero is not felt, as the kernel is odd
-        forgotten = -np.expm1(-2 * np.multiply.outer(eigenvalue, times))
-        rows.append(noise**2 / 2 * (number[:, 0] * eigenvalue) @ forgotten)
-    return np.stack(rows)
 
 
 def _laws(

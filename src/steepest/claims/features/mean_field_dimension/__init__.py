@@ -1,0 +1,1 @@
+"""The claim mean-field-dimension: what it says, and its experiment."""
