@@ -171,3 +171,34 @@ def test_looks_at_all_weights_keep_to_their_share_of_the_time():
     )  # half of them have no update, as the step before was not kept
     assert 0.4 * affordable < looked < affordable + WARM
     assert looked < 4000 / EVERY
+
+
+def test_a_climb_by_part_of_what_was_learned_is_announced():
+    """Losses fall from 4 to 3 and creep back, as of a language model that falls back to the frequencies of tokens."""
+    rng = np.random.default_rng(0)
+    course = [*np.linspace(4.0, 3.0, 60), *np.linspace(3.0, 3.9, 60)]
+    losses = np.array(course) + 0.05 * rng.standard_normal(120)
+    raised = first_alarm(losses)
+    assert raised is not None and raised[1] == Rule.LOSSES_CLIMB
+    assert 3.4 < course[raised[0]] < 3.8
+
+
+def test_examples_that_are_learned_one_by_one_are_no_climb():
+    """Losses of single examples: more and more are next to zero, the others stay where they were."""
+    climbs = 0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        learned = rng.random(300) < np.linspace(0.0, 0.9, 300)
+        others = 0.7 + 0.3 * rng.standard_normal(300).clip(-1)
+        raised = first_alarm(np.where(learned, 0.05 * rng.random(300), others))
+        climbs += raised is not None and raised[1] == Rule.LOSSES_CLIMB
+    assert climbs <= 5  # the median of eight losses by itself raises 15 of them
+
+
+def first_alarm(losses):
+    """Return the step and the rule of the first alarm of a course of losses."""
+    course = Course()
+    for step, loss in enumerate(losses):
+        for alarm in course.alarms_of_step(StepNumbers(step, float(loss), None, True)):
+            return step, alarm.rule
+    return None

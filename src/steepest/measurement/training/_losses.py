@@ -21,6 +21,7 @@ from steepest.measurement.training._first_order import (
 WINDOW = 8  # losses, whose median is compared with the lowest such median
 SCATTER = 6.0  # standard errors of that median, by which it must have risen
 RISE = 0.4  # of a constant guess's risk, or of what the losses had fallen by, by which too
+CHANCE = 1e-3  # of as many losses in a row above that lowest median, if they still were what they had been
 WORTH = 0.05  # of the losses of the start, from which a fall is something to lose
 PAIR = 1.2  # times all earlier losses and a constant guess's: two in a row above
 WIDE = 3.0  # standard deviations of losses, by which they must be above that too
@@ -98,6 +99,8 @@ class Losses:
         least = min(max(scale, low), fallen if fallen > WORTH * scale else math.inf)
         if now - low < RISE * least:
             return None
+        if self._chance(loss, low, step - when) > CHANCE:
+            return None
         if now - low < SCATTER * self._scatter() * EFFICIENCY / math.sqrt(WINDOW):
             return None
         return Alarm(
@@ -154,6 +157,18 @@ class Losses:
             f"the steps have moved the weights by {self.moved:.2g} times their size in all, and the losses are still "
             f"those of the start ({low:.3g} at the least, medians of {WINDOW}): lower the step, or warm it up",
         )
+
+    def _chance(self, loss: float, low: float, since: int) -> float:
+        """Return how likely so many losses in a row are above a low one by chance.
+
+        Of single examples some are learned and some are not: the median of a few leaps, and several stay low. How often
+        losses were above since then, and in the window before, tells.
+        """
+        losses = [*self.recent, loss]
+        row = next((i for i, x in enumerate(reversed(losses)) if x <= low), len(losses))
+        before = losses[max(0, len(losses) - since - WINDOW) : len(losses) - row]
+        share = (sum(x > low for x in before) + 1) / (len(before) + 2)
+        return share**row
 
     def _scatter(self) -> float:
         """Return the standard deviation of losses about their course, from successive differences before the last ones.
