@@ -284,7 +284,7 @@ class NngpLimit(kit.Claim[Setting]):
                 title,
                 law[name],
                 # what sampling makes negative is drawn at the foot
-                np.maximum(seen[name].mean("seed"), 1e-4),
+                seen[name].mean("seed").clip(1e-4),
                 over="width",
                 by="activation",
                 x="width n",

@@ -116,7 +116,7 @@ def of_signs(n: int, hidden: int) -> float:
 
 
 def draw_outputs(
-    inputs: np.ndarray,
+    inputs: kit.Values,
     shape: tuple[int, int, int],
     count: int,
     rng: np.random.Generator,
