@@ -40,6 +40,7 @@ ORDER = (
     "sweep",
     "monitor",
     "faults",
+    "training_faults",
     "examples",
     "start_step",
     "normalization",

@@ -1,7 +1,8 @@
 """Whether ``steepest watch`` finds faults that were planted in trainings, from what a monitor has without data.
 
-The five networks of ``run.py`` are trained with AdamW at each seed, once in order and once with each fault. The monitor
-is ``Monitor("run.jsonl")``; it is given the loss of each batch, the gradient's norm, and a held-out loss each epoch.
+The five networks of ``benchmarks/faults`` are trained with AdamW at each seed, once in order and once with each fault.
+The monitor is ``Monitor("run.jsonl")``; it is given the loss of each batch, the gradient's norm, and a held-out loss at
+nine steps.
 
 A fault is *named* by a finding whose id it should have, *hinted* at by another finding to act on or to know that the
 same training in order does not have, and *silent* otherwise. It *does harm* where the loss on held-out examples, by
@@ -14,7 +15,7 @@ finite.
 
 The faults, what they should have, and the seeds were in the repository before any of this had run.
 
-    python benchmarks/faults/trainings.py [--first 3000] [--seeds 3] [--faults WORD] [--networks WORD] [--record]
+    python benchmarks/training_faults/run.py [--first 3000] [--seeds 3] [--faults WORD] [--networks WORD] [--record]
 """
 
 import argparse
@@ -32,10 +33,10 @@ from torch import Tensor, nn
 
 from steepest import Monitor, watch
 
-sys.path.insert(0, str(Path(__file__).parent))
-from run import NETWORKS, Case
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from benchmarks.faults.run import NETWORKS, Case
 
-RECORD = Path(__file__).with_name("trainings.json")
+RECORD = Path(__file__).with_name("record.json")
 WORSE = 1.25
 LR = 2e-3
 STEPS = 240
@@ -268,8 +269,10 @@ def main() -> None:
         print(what, counts, flush=True)
     if known.record:
         false = sum(sign == "!" for one in order for sign in one[3].values())
-        table = {"columns": ["fault", *counts], "rows": rows}
-        record = {"false alarms": [false, len(order)], "tables": [table], "in order": order}
+        total = ["all", *(sum(row[place] for row in rows) for place in range(1, len(rows[0])))]
+        table = {"columns": ["fault", *counts], "rows": [*rows, total]}
+        alarms = f"{false} alarms `!` in {len(order)} trainings in order."
+        record = json.loads(RECORD.read_text("utf-8")) | {"tables": [table], "says": [alarms]}
         RECORD.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
