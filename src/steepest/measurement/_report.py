@@ -12,6 +12,7 @@ import numpy as np
 
 from steepest.core import given
 from steepest.core.errors import UserError
+from steepest.core.extras import exporter
 from steepest.core.panels import Panel, panels_from_json
 from steepest.core.reading import read_text
 from steepest.core.records import number as read_number
@@ -273,6 +274,32 @@ class Report:
             raise UserError(
                 f"this is no report of steepest measure: {lacking}; write one with steepest measure … --json"
             ) from trouble
+
+    def to_pandas(self) -> Any:
+        """Return a ``pandas.DataFrame`` with one row a reading; an end or a number that it lacks is NaN.
+
+        The columns are ``id``, ``name``, ``layer``, ``value``, ``low`` and ``high`` of the interval,
+        ``source_of_error``, ``compared`` and ``theory``; see :class:`Reading`.
+
+        Raises:
+            UserError: without the extra ``export``.
+        """
+        pandas = exporter("pandas")
+        unknown = (math.nan, math.nan)
+        intervals = [reading.interval or unknown for reading in self.quantities]
+        compared = [reading.compared for reading in self.quantities]
+        columns = {
+            "id": [reading.id for reading in self.quantities],
+            "name": [reading.name for reading in self.quantities],
+            "layer": [reading.layer for reading in self.quantities],
+            "value": np.array([reading.value for reading in self.quantities], float),
+            "low": np.array([low for low, _ in intervals], float),
+            "high": np.array([high for _, high in intervals], float),
+            "source_of_error": [reading.source_of_error for reading in self.quantities],
+            "compared": np.array(compared, float),
+            "theory": [reading.theory for reading in self.quantities],
+        }
+        return pandas.DataFrame(columns)
 
     def compare(self, after: "Report") -> "Comparison":
         """Compare with a later report, or another model's; see ``steepest.compare``."""
