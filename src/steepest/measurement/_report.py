@@ -45,6 +45,9 @@ BRIEF = {
 }
 """The same where there is little room; ``ERRORS`` explains them."""
 
+BEYOND = {"lowest-curvature": "beyond it"}
+"""Where an eigenvalue lies that the search has missed, by the id of the quantity; above its interval for all else."""
+
 
 class Regime(StrEnum):
     """Whether training has left the kernel of the start."""
@@ -64,7 +67,7 @@ class Reading:
         name: what was measured.
         value: the number; NaN when it does not exist here, and ``interpretation`` says why.
         interval: where it lies: a 95 % interval; or, for a largest eigenvalue, from the value less its residual to the
-            bound that ``missed`` is about; None for exact arithmetic.
+            bound that ``missed`` is about, and for the smallest the other way round; None for exact arithmetic.
         source_of_error: what the interval is about: ``"residual"``, ``"probes"``, ``"examples"``, ``"batches"``,
             ``"seeds"``, ``"fit"`` or ``"rounding"``.
         theory: what the value is compared with, or nothing.
@@ -77,8 +80,8 @@ class Reading:
         id: of the quantity that it belongs to; a quantity may have several readings.
         regime: of training, where the reading tells it.
         layer: the layer or array of weights that it is about, where there is a reading for each.
-        missed: for a largest eigenvalue, the probability at most that a larger one lies above the interval, over random
-            starts of the search; None for all else.
+        missed: for an extreme eigenvalue, the probability at most that a more extreme one lies beyond the interval,
+            over random starts of the search; None for all else.
     """
 
     name: str
@@ -369,7 +372,8 @@ def about(reading: Reading, words: Mapping[str, str] = ERRORS) -> str:
     what = words[reading.source_of_error]
     if reading.missed is None:
         return what
-    return f"{what}; larger with a probability below {100 * reading.missed:g} %"
+    beyond = BEYOND.get(reading.id, "larger")
+    return f"{what}; {beyond} with a probability below {100 * reading.missed:g} %"
 
 
 def errors(reading: Reading, words: Mapping[str, str] = ERRORS) -> list[str]:
