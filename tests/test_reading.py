@@ -47,11 +47,11 @@ def test_a_pipe_is_refused_by_whoever_reads_a_file_of_that_name(tmp_path, name):
 def test_a_monitor_refuses_a_pipe_for_its_log_before_the_training(tmp_path):
     os.mkfifo(tmp_path / "run.jsonl")
     monitor = Monitor(tmp_path / "run.jsonl", None)
-    assert "no regular file" in str(monitor._unwritable())
+    assert "no regular file" in str(monitor.log.unwritable())
 
 
 def test_a_monitor_may_write_where_everything_is_lost():
-    assert Monitor("/dev/null", None)._unwritable() is None
+    assert Monitor("/dev/null", None).log.unwritable() is None
 
 
 def test_files_of_data_that_may_not_be_read_are_one_sentence(tmp_path, monkeypatch):

@@ -88,6 +88,107 @@ def test_largest_curvatures_lie_between_residual_and_bound(dense, network, seed)
     assert old.missed is None and "probability" not in errors(old)[0]
 
 
+def lies_in(exact, reading, rounding=1e-9):
+    """Whether a number lies in the interval of a reading, but for rounding."""
+    low, high = reading.interval
+    return low - rounding * abs(exact) <= exact <= high + rounding * abs(exact)
+
+
+def is_lowest_of(values, report, rounding=1e-9):
+    """Whether a report has the smallest of these eigenvalues, and its size over the largest."""
+    lowest, ratio = report.readings("lowest-curvature")
+    spread = values[-1] - values[0]
+    assert abs(lowest.value - values[0]) <= 1e-3 * spread
+    assert lies_in(values[0], lowest, rounding)
+    assert ratio.value == pytest.approx(abs(lowest.value) / values[-1], rel=1e-3)
+    assert lies_in(abs(values[0]) / values[-1], ratio, rounding)
+    assert (lowest.missed, ratio.missed) == (1e-3, 2e-3)
+    assert lowest.source_of_error == ratio.source_of_error == "residual"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_lowest_curvature_is_that_of_the_dense_hessian(dense, network, seed):
+    values = np.linalg.eigvalsh(dense)
+    assert values[0] < 0
+    report = measure(network, what=["lowest-curvature"], seed=seed)
+    is_lowest_of(values, report)
+    assert report["lowest-curvature"].interval[1] < 0
+    low, high = report["lowest-curvature"].over_examples
+    assert low < report["lowest-curvature"].value < high
+
+
+@pytest.mark.parametrize("kind", ["gauss-newton", "fisher"])
+def test_the_lowest_curvature_of_other_matrices(network, kind):
+    values = np.linalg.eigvalsh(network.products(np.eye(network.size), kind))
+    is_lowest_of(values, measure(network, what=["lowest-curvature"], curvature=kind), 1e-6)
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_the_lowest_curvature_of_torch(precision):
+    """Against the dense Hessian of the same weights in double precision; more weights than a Krylov space holds."""
+    torch = need("torch")
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(5, 20), torch.nn.Tanh(), torch.nn.Linear(20, 3))
+    x, y = torch.randn(50, 5), torch.arange(50) % 3
+    exact = model.double()
+    names = dict(exact.named_parameters())
+    flat = torch.cat([w.detach().ravel() for w in names.values()])
+
+    def risk(flat):
+        parts = flat.split([w.numel() for w in names.values()])
+        weights = {
+            name: part.view(w.shape) for part, (name, w) in zip(parts, names.items(), strict=True)
+        }
+        outputs = torch.func.functional_call(exact, weights, x.double())
+        return torch.nn.functional.cross_entropy(outputs, y)
+
+    values = np.linalg.eigvalsh(torch.autograd.functional.hessian(risk, flat).numpy())
+    cast = getattr(torch, precision)
+    data = (x.to(cast), y)
+    report = measure(
+        model.to(cast), torch.nn.functional.cross_entropy, data, what=["lowest-curvature"]
+    )
+    is_lowest_of(values, report, 1e-5)
+
+
+@pytest.mark.parametrize("n", [20, 4])
+def test_a_convex_loss_curves_nowhere_downwards(n):
+    """Of six weights, four examples leave two directions flat."""
+    x, y = regression(n)
+    values = np.linalg.eigvalsh(x.T @ x / n)
+    report = measure((linear, np.zeros(6)), squared, (x, y), what=["lowest-curvature"])
+    lowest, ratio = report.readings("lowest-curvature")
+    assert lowest.value >= -1e-12 * values[-1]
+    assert lowest.value == pytest.approx(values[0], abs=1e-12 * values[-1])
+    assert ratio.value == pytest.approx(max(values[0], 0) / values[-1], abs=1e-12)
+    assert lowest.interval[0] > 0 if n == 20 else lowest.interval[0] <= 0 <= lowest.interval[1]
+
+
+def test_the_lowest_curvature_of_no_curvature_and_of_a_hill():
+    flat = measure(
+        (lambda w, x: x @ w * 0, np.zeros(6)), squared, regression(), what=["lowest-curvature"]
+    )
+    lowest, ratio = flat.readings("lowest-curvature")
+    assert lowest.value == 0 and np.isnan(ratio.value)
+    x, y = regression()
+    hill = lambda outputs, targets: -squared(outputs, targets)
+    lowest, ratio = measure(
+        (linear, np.zeros(6)), hill, (x, y), what=["lowest-curvature"]
+    ).readings("lowest-curvature")
+    assert lowest.value == pytest.approx(-np.linalg.eigvalsh(x.T @ x / len(x))[-1])
+    assert np.isnan(ratio.value)
+
+
+def test_the_lowest_curvature_is_measured_where_all_is_asked_for():
+    """And among the defaults, which take seconds, it is not."""
+    asked = []
+    measure((linear, np.zeros(6)), squared, regression(), thorough=True, watch=asked.append)
+    assert "lowest-curvature" in asked
+    asked.clear()
+    measure((linear, np.zeros(6)), squared, regression(), watch=asked.append)
+    assert "lowest-curvature" not in asked
+
+
 @pytest.mark.parametrize("micro_batch", [7, 1024])
 def test_groups_of_examples_add_up(dense, micro_batch):
     small = subject(models.of_jax(), models.cross_entropy, models.data(40), micro_batch=micro_batch)
@@ -353,8 +454,11 @@ def test_the_interval_counts_the_rounding_of_single_precision(seed, size):
     square = lambda out, y: ((out - y) ** 2).mean()
     flat, back = ravel_pytree({name: leaf.astype(float) for name, leaf in params.items()})
     hessian = jax.hessian(lambda w: square(model(back(w), x.astype(float)), y.astype(float)))(flat)
-    largest = np.linalg.eigvalsh(hessian)[-1]
-    reading = measure((model, params), square, (x, y), what=["sharpness"])["sharpness"]
-    low, high = reading.interval
+    smallest, *_, largest = np.linalg.eigvalsh(hessian)
+    report = measure((model, params), square, (x, y), what=["sharpness", "lowest-curvature"])
+    low, high = report["sharpness"].interval
     assert low <= largest <= high
+    assert high - low < 0.02 * largest
+    low, high = report["lowest-curvature"].interval
+    assert low <= smallest <= high
     assert high - low < 0.02 * largest

@@ -201,11 +201,11 @@ def test_held_out_examples_that_were_given_are_told():
 
 
 def test_findings_are_in_json_on_the_page_and_in_the_terminal(tmp_path, capsys):
-    from steepest.app.measure import _report
+    from steepest.app.measure import show
 
     report = measure(trained(chain()), cross_entropy, (X, Y), lr=0.1, what=["risk", "sharpness"])
     text = report.findings[0].text
-    _report(report)
+    show(report)
     assert text[:40] in " ".join(capsys.readouterr().out.split())
     page = report_page(report, tmp_path / "page.html").read_text("utf-8")
     assert text in page

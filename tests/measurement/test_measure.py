@@ -218,7 +218,7 @@ def test_the_command_prints_json(file, capsys):
     said = json.loads(capsys.readouterr().out)
     assert said["model"] == "<lambda>" and said["weights"] == 3 and said["examples"] == 9
     assert [each["name"] for each in said["quantities"]] == ["sharpness", "risk", "gradient norm"]
-    assert main(["measure", f"{file}:build", "--lr", "0.1"]) == 0
+    assert main(["measure", f"{file}:build", "--lr", "0.1", "--all"]) == 0
     assert "of the stable limit" in capsys.readouterr().out
 
 

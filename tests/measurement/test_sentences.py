@@ -39,12 +39,12 @@ def regression(n=40, d=3, seed=0):
 
 
 def test_each_error_says_what_it_is_about(tmp_path, capsys):
-    from steepest.app.measure import _report
+    from steepest.app.measure import show
 
     reading = Reading("sharpness", 12.56, (12.56, 12.56), "residual", over_examples=(11.0, 14.0))
     probes = Reading("trace", 3.0, (2.0, 4.0), "probes")
     report = Report("Net", 3, 5, (reading, probes), 1, 0.1)
-    _report(report)
+    show(report, all_readings=True)
     terminal = " ".join(capsys.readouterr().out.split())
     page = report_page(report, tmp_path / "page.html").read_text("utf-8")
     notebook = report._repr_html_()

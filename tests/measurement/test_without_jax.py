@@ -41,7 +41,7 @@ def test_the_import_alone_brings_no_jax():
 @pytest.mark.parametrize(
     "measured",
     [
-        "steepest.measure(plain, loss, data, what=['risk', 'sharpness', 'density', 'blocks'], lr=0.1)",
+        "steepest.measure(plain, loss, data, what=['risk', 'sharpness', 'lowest-curvature', 'blocks'], lr=0.1)",
         "steepest.measure(plain, loss, data, what=['spectrum', 'ntk'])",
         "steepest.measure(pooled, loss, data, what=['risk', 'sharpness', 'margins'], held_out=data)",
     ],

@@ -214,7 +214,8 @@ def watch(log: str | Path, /, training: int | None = None) -> ShownTraining:
         training: which of the trainings in it, counted from 1; None for the last. One begins where steps start again.
 
     Returns:
-        a training with ``findings``, ``steps``, ``columns`` (each quantity as an array), and ``figure()``.
+        a training with ``findings``, ``steps``, ``columns`` (each quantity as an array), ``to_pandas()`` and
+        ``figure()``.
 
     Raises:
         UserError: no such file, an empty one, one of another program; a training that it does not hold.

@@ -396,6 +396,8 @@ def _measure_options(measure: argparse.ArgumentParser) -> None:
     micro = "evaluate this many examples at once (default: 1024)"
     measure.add_argument("--micro-batch", type=SOME, default=1024, help=micro)
     measure.add_argument("--seed", type=SEED, default=0, help="set the seed of random probes")
+    every = "show the table of readings too, not only the findings"
+    measure.add_argument("--all", action="store_true", help=every)
     page = "also write the report to this HTML file"
     measure.add_argument("--page", type=Path, help=page)
     json_help = "print only JSON on standard output"

@@ -1,9 +1,11 @@
 """What the terminal shows of a measurement."""
 
+import math
 import sys
 from collections.abc import Iterator
 from typing import Any
 
+from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
@@ -30,7 +32,7 @@ from steepest.measurement import (
 
 
 def measured(known: Any) -> Report:
-    """Measure as the command line says; show progress, and the table unless JSON is wanted."""
+    """Measure as the command line says; show progress, and the findings unless JSON is wanted."""
     with bar() as shown:
         task = shown.add_task("", total=None, claim=known.model, stage="loading")
         builder = Builder.of(known.model)
@@ -50,6 +52,7 @@ def measured(known: Any) -> Report:
             curvature=known.curvature,
             since=None if known.since is None else load_checkpoint(known.since),
             micro_batch=known.micro_batch,
+            features=built.features,
             held_out=built.held_out,
             thorough=known.thorough,
             statistics=known.statistics,
@@ -59,12 +62,12 @@ def measured(known: Any) -> Report:
             watch=lambda stage: shown.update(task, stage=stage),
         )
     if not known.json:
-        _report(report)
+        show(report, known.all)
     return report
 
 
 def checked_widths(known: Any) -> Report:
-    """Check the scaling with width as the command line says; show progress, and the table unless JSON is wanted."""
+    """Check the scaling with width as the command line says; show progress, and the findings unless JSON is wanted."""
     options = {"seeds": known.seeds, "steps": known.steps}
     with bar() as shown:
         task = shown.add_task("", total=None, claim=known.model, stage="loading")
@@ -76,12 +79,12 @@ def checked_widths(known: Any) -> Report:
             watch=lambda stage: shown.update(task, stage=stage),
         )
     if not known.json:
-        _report(report)
+        show(report, known.all)
     return report
 
 
 def transferred(known: Any) -> Report:
-    """Find best steps at several widths as the command line says; say the cost before, show progress and the table.
+    """Find best steps at several widths as the command line says; say the cost before, show progress and findings.
 
     Raises:
         UserError: a person who does not want to wait so long; whatever ``step_transfer`` refuses.
@@ -109,17 +112,39 @@ def transferred(known: Any) -> Report:
             watch=lambda stage: shown.update(task, stage=stage),
         )
     if not known.json:
-        _report(report)
+        show(report, known.all)
     return report
 
 
-def _report(report: Report) -> None:
+def show(report: Report, all_readings: bool = False) -> None:
+    """Print a report with its findings last, as what comes before them scrolls away.
+
+    Args:
+        report: what is shown.
+        all_readings: whether the readings are shown, or one line says how many there are.
+    """
     console = wide()
     title = f"{report.model}: {report.weights} weights, {report.examples} examples"
     console.print(f"[bold]{escape(title)}[/]", highlight=False)
+    if all_readings:
+        _show_readings(console, report)
+    else:
+        console.print(f"{_counted(report)}; --all shows them", markup=False, highlight=False)
     for finding in report.findings:
         line = f"  {finding.sign} {finding.text}  ({finding.evidence})"
         console.print(line, markup=False, highlight=False)
+
+
+def _counted(report: Report) -> str:
+    """Say how many readings there are, and how many quantities could not be measured."""
+    missing = sum(math.isnan(quantity.value) for quantity in report.quantities)
+    count = len(report.quantities) - missing
+    many = "1 reading" if count == 1 else f"{count} readings"
+    return f"{many}, {missing} not measured" if missing else many
+
+
+def _show_readings(console: Console, report: Report) -> None:
+    """Print all readings with their errors, what these are about, what theory assumes, and what it cost."""
     table = Table(
         "quantity",
         "value",

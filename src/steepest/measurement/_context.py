@@ -121,12 +121,16 @@ class Context:
 
     @cached_property
     def rounding(self) -> float:
-        """Return by which share single precision may move eigenvalues, as it moves the product with the first vector.
+        """Return by which share single precision may move eigenvalues, as it moves the product with the first."""
+        return self.rounding_along(self.top.vectors[0])
+
+    def rounding_along(self, vector: NDArray) -> float:
+        """Return by which share single precision moves the product of the curvature with a vector, shape ``(p,)``.
 
         In a training, where an eigenvector of the last time is at hand, few examples must do.
         """
         subject = self.subject if self.start is None else few(self.subject)
-        return rounding(subject, self.top.vectors[0], self.kind)
+        return rounding(subject, vector, self.kind)
 
     def products(self, vectors: NDArray) -> NDArray:
         """Multiply vectors by the curvature matrix that was asked for."""

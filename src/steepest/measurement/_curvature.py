@@ -23,6 +23,7 @@ DEAD = (
 GROUPS = 20  # of examples, for the error over examples
 PROBES = 30  # random vectors of traces and densities
 ROUNDED = 0.01  # share by which rounding moves an eigenvalue, from which on it is said
+LOWEST = 1e-3  # of the size of the spectrum, to which its lower end is found
 SIGNS = 5  # random vectors of the error of a trace over examples
 
 
@@ -163,6 +164,66 @@ def _stability(value: float, optimizer: Optimizer) -> str:
             f"{interpretation}, so that full-batch descent would leave along the sharpest direction"
         )
     return f"{interpretation}: the edge of stability" if ratio > 0.9 else interpretation
+
+
+def measure_lowest_curvature(context: Context) -> list[Reading]:
+    """Measure the smallest eigenvalue, to a thousandth of the largest, and its size over the largest."""
+    subject = context.subject
+    top = context.top
+    shift = max(float(top.values[0]), 0.0)
+    start = context.rng.standard_normal(subject.size).astype(subject.dtype)
+    # The largest of σ − H instead of −H: what is next to zero counts beside the largest, not beside itself.
+    bottom = top_eigenpairs(lambda v: shift * v - context.products(v), start, tolerance=LOWEST)
+    value = shift - float(bottom.values[0])
+    vector = bottom.vectors[0]
+    moved = context.rounding_along(vector) * float(np.hypot(value, bottom.residuals[0]))
+    least, most = largest_between(bottom)
+    between = (shift - most - moved, shift - least + moved)
+    forms, shares = forms_by_group(subject, vector[None], GROUPS, context.rng, context.kind)
+    size = NAMES[context.kind]
+    lowest = Reading(
+        "lowest curvature" if context.kind == "hessian" else f"smallest eigenvalue of the {size}",
+        value,
+        between,
+        "residual",
+        interpretation=_downwards(between, bool(bottom.converged[0])),
+        over_examples=_over_examples(value, forms[:, 0], shares),
+        missed=bottom.missed,
+    )
+    return [lowest, _beside_largest(lowest, top, context.rounding)]
+
+
+def _downwards(between: tuple[float, float], is_converged: bool) -> str:
+    """Say whether the loss curves downwards along some direction, by where the smallest eigenvalue lies."""
+    low, high = between
+    if high < 0:
+        said = "some direction curves downwards: these weights are at no minimum"
+    elif low >= 0:
+        said = "no direction curves downwards"
+    else:
+        said = "zero lies in the interval, so it is open whether a direction curves downwards"
+    return said if is_converged else f"{said} (Lanczos has not converged: see the interval)"
+
+
+def _beside_largest(lowest: Reading, top: Eigenpairs, rounding: float) -> Reading:
+    """Return the size of the smallest eigenvalue over the largest one; it may lie wherever both may lie."""
+    name = "lowest over largest curvature"
+    value = float(top.values[0])
+    if value <= 0:
+        return Reading(name, np.nan, interpretation="no direction curves upwards")
+    assert lowest.interval is not None and lowest.missed is not None and top.missed is not None
+    low, high = lowest.interval
+    least = max(low, -high, 0.0)
+    most = max(-low, high)
+    smallest, largest = largest_between(top, rounding)
+    return Reading(
+        name,
+        abs(lowest.value) / value,
+        (least / largest, most / smallest if smallest > 0 else np.inf),
+        "residual",
+        interpretation="the size of the lowest curvature beside the largest",
+        missed=lowest.missed + top.missed,
+    )
 
 
 def _over_examples(

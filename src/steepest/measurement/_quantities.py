@@ -13,6 +13,7 @@ from steepest.measurement._context import Context
 from steepest.measurement._curvature import (
     measure_blocks,
     measure_density,
+    measure_lowest_curvature,
     measure_sharpness,
     measure_spectrum,
 )
@@ -216,6 +217,7 @@ QUANTITIES: dict[str, Callable[[Context], list[Reading]]] = {
     "batch-noise": measure_batch_noise,
     "updates": measure_updates,
     "spectrum": measure_spectrum,
+    "lowest-curvature": measure_lowest_curvature,
     "density": measure_density,
     "blocks": measure_blocks,
     "margins": measure_margins,

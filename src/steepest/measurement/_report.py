@@ -12,6 +12,7 @@ import numpy as np
 
 from steepest.core import given
 from steepest.core.errors import UserError
+from steepest.core.extras import exporter
 from steepest.core.panels import Panel, panels_from_json
 from steepest.core.reading import read_text
 from steepest.core.records import number as read_number
@@ -44,6 +45,9 @@ BRIEF = {
 }
 """The same where there is little room; ``ERRORS`` explains them."""
 
+BEYOND = {"lowest-curvature": "beyond it"}
+"""Where an eigenvalue lies that the search has missed, by the id of the quantity; above its interval for all else."""
+
 
 class Regime(StrEnum):
     """Whether training has left the kernel of the start."""
@@ -63,7 +67,7 @@ class Reading:
         name: what was measured.
         value: the number; NaN when it does not exist here, and ``interpretation`` says why.
         interval: where it lies: a 95 % interval; or, for a largest eigenvalue, from the value less its residual to the
-            bound that ``missed`` is about; None for exact arithmetic.
+            bound that ``missed`` is about, and for the smallest the other way round; None for exact arithmetic.
         source_of_error: what the interval is about: ``"residual"``, ``"probes"``, ``"examples"``, ``"batches"``,
             ``"seeds"``, ``"fit"`` or ``"rounding"``.
         theory: what the value is compared with, or nothing.
@@ -76,8 +80,8 @@ class Reading:
         id: of the quantity that it belongs to; a quantity may have several readings.
         regime: of training, where the reading tells it.
         layer: the layer or array of weights that it is about, where there is a reading for each.
-        missed: for a largest eigenvalue, the probability at most that a larger one lies above the interval, over random
-            starts of the search; None for all else.
+        missed: for an extreme eigenvalue, the probability at most that a more extreme one lies beyond the interval,
+            over random starts of the search; None for all else.
     """
 
     name: str
@@ -275,6 +279,32 @@ class Report:
                 f"this is no report of steepest measure: {lacking}; write one with steepest measure … --json"
             ) from trouble
 
+    def to_pandas(self) -> Any:
+        """Return a ``pandas.DataFrame`` with one row a reading; an end or a number that it lacks is NaN.
+
+        The columns are ``id``, ``name``, ``layer``, ``value``, ``low`` and ``high`` of the interval,
+        ``source_of_error``, ``compared`` and ``theory``; see :class:`Reading`.
+
+        Raises:
+            UserError: without the extra ``export``.
+        """
+        pandas = exporter("pandas")
+        unknown = (math.nan, math.nan)
+        intervals = [reading.interval or unknown for reading in self.quantities]
+        compared = [reading.compared for reading in self.quantities]
+        columns = {
+            "id": [reading.id for reading in self.quantities],
+            "name": [reading.name for reading in self.quantities],
+            "layer": [reading.layer for reading in self.quantities],
+            "value": np.array([reading.value for reading in self.quantities], float),
+            "low": np.array([low for low, _ in intervals], float),
+            "high": np.array([high for _, high in intervals], float),
+            "source_of_error": [reading.source_of_error for reading in self.quantities],
+            "compared": np.array(compared, float),
+            "theory": [reading.theory for reading in self.quantities],
+        }
+        return pandas.DataFrame(columns)
+
     def compare(self, after: "Report") -> "Comparison":
         """Compare with a later report, or another model's; see ``steepest.compare``."""
         from steepest.measurement._compare import compare
@@ -343,7 +373,8 @@ def about(reading: Reading, words: Mapping[str, str] = ERRORS) -> str:
     what = words[reading.source_of_error]
     if reading.missed is None:
         return what
-    return f"{what}; larger with a probability below {100 * reading.missed:g} %"
+    beyond = BEYOND.get(reading.id, "larger")
+    return f"{what}; {beyond} with a probability below {100 * reading.missed:g} %"
 
 
 def errors(reading: Reading, words: Mapping[str, str] = ERRORS) -> list[str]:

@@ -8,7 +8,6 @@ import pytest
 from steepest.app.notebook import shown_sweep
 from steepest.core.errors import UserError
 from steepest.engine.sweeps import gather, plan, stored_sweeps, work
-from steepest.engine.sweeps._table import _needed
 
 pytestmark = pytest.mark.usefixtures("toy")
 
@@ -103,11 +102,6 @@ def test_xarray_has_a_dimension_a_field(grid, tmp_path):
     ).to_xarray()
     assert dict(drawn.sizes) == {"point": 4, "seed": 2}
     assert drawn["scale"].dims == ("point",)
-
-
-def test_an_export_without_its_package_says_what_to_install():
-    with pytest.raises(UserError, match=r"needs no_such_module; pip install 'steepest\[export\]'"):
-        _needed("no_such_module")
 
 
 def test_stored_sweeps_are_found_newest_first(tmp_path, toy):

@@ -491,7 +491,7 @@ def test_the_command_finds_best_steps(tmp_path, capsys):
     assert Report.from_json(record).to_json() == record
     assert "take 42 trainings of 3 steps at most: about" in told.err
     assert "Risk after training against step size" in page.read_text("utf-8")
-    assert main(words) == 0
+    assert main([*words, "--all"]) == 0
     assert "best step at width 1" in capsys.readouterr().out
 
 

@@ -594,7 +594,7 @@ def test_the_command_checks_widths(tmp_path, capsys):
     assert report.examples == 20
     text = page.read_text("utf-8")
     assert "<svg" in text and "networks of other seeds" in text
-    assert main([*words]) == 0
+    assert main([*words, "--all"]) == 0
     shown = capsys.readouterr().out
     assert "95 % over networks of other seeds" in shown and "own update" in shown
     assert main(["measure", where, "--widths", "1", "2"]) == 2

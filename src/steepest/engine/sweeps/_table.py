@@ -1,7 +1,6 @@
 """A sweep with its points: counts, columns, tables for other programs, figures."""
 
 import csv
-import importlib
 import math
 from collections import Counter
 from collections.abc import Mapping
@@ -12,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from steepest.core.errors import UserError
+from steepest.core.extras import exporter
 from steepest.core.panels import Map, Panel
 from steepest.core.records import number
 from steepest.core.words import CRASHED
@@ -180,7 +179,7 @@ class Sweep:
         Raises:
             UserError: without the extra ``export``.
         """
-        return _needed("pandas").DataFrame(self.table())
+        return exporter("pandas").DataFrame(self.table())
 
     def to_parquet(self, path: str | Path) -> Path:
         """Write one row a point.
@@ -198,7 +197,7 @@ class Sweep:
         Raises:
             UserError: without the extra ``export``.
         """
-        xarray = _needed("xarray")
+        xarray = exporter("xarray")
         drawn = [axis for axis in self.plan.axes if axis.sobol]
         blocks = [axis for axis in self.plan.axes if not axis.sobol or axis is drawn[0]]
         dims = ["point" if axis.sobol else axis.field for axis in blocks]
@@ -227,12 +226,5 @@ def exportable() -> None:
     Raises:
         UserError: without the extra ``export``.
     """
-    _needed("pandas")
-    _needed("pyarrow")
-
-
-def _needed(module: str) -> Any:
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError:
-        raise UserError(f"this export needs {module}; pip install 'steepest[export]'") from None
+    exporter("pandas")
+    exporter("pyarrow")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steepest.core.errors import UserError, nearest
 from steepest.core.given import file as given_file
@@ -49,6 +50,7 @@ from steepest.measurement.training._own_step import (
     facts_of,
     readings_of,
 )
+from steepest.measurement.training._weights import weights_of
 
 RECORDED = ("value", "interval", "source_of_error", "over_examples", "compared", "theory")
 """What a log keeps of each reading."""
@@ -100,6 +102,8 @@ class Monitor:
         to: where the numbers go besides: a ``SummaryWriter`` of TensorBoard, a run of Weights & Biases or the module
             ``wandb``, a logger with ``log_metrics``, a function of the record, or a list of these.
         then: the same, for functions: the former name.
+        histograms: whether ``SummaryWriter`` and Weights & Biases get histograms of each array of weights and of its
+            gradient, as the module holds them after each step that the schedule asks for; of JAX weights alone.
         warn: whether a record that announces a divergence says so: a sentence in its ``warnings``, and one line on
             standard error the first time. See ``docs/measuring.md`` for the rule, and how often it is right.
         statistics: of batch normalization: those of the batch, as in the training, or ``"running"``; see
@@ -141,6 +145,7 @@ class Monitor:
         budget: float | None = SHARE,
         to: Any = None,
         then: Callable[[dict[str, Any]], object] | None = None,
+        histograms: bool = False,
         warn: bool = True,
         statistics: Statistics = "batch",
         stationary: bool = True,
@@ -165,6 +170,7 @@ class Monitor:
         self.every = every
         self.per_decade = per_decade
         self.hand_over = (*receivers(to), *receivers(then))
+        self.histograms = histograms and any(receiver.draws for receiver in self.hand_over)
         self.warn = warn
         self.statistics = checked_statistics(statistics)
         self.stationary = bool(stationary)
@@ -256,7 +262,7 @@ class Monitor:
         self.owed = self.owed or due
         what = self._what(clock, now, first)
         if not what:
-            return self._first_order_record(step, model) if wanted else None
+            return self._first_order_record(step, model, due) if wanted else None
         record = self._begun(step)
         # whatever goes wrong: a training must not end because of its monitor
         try:
@@ -279,7 +285,7 @@ class Monitor:
         self.owed = False
         self.took[what == self.what] = took
         self.spent += took
-        return self._written(record)
+        return self._written(record, due)
 
     def _what(self, clock: float, now: bool, first: bool) -> tuple[str, ...]:
         """Return what is to be measured on the data in this call: all, the risk to begin with, or nothing."""
@@ -334,13 +340,23 @@ class Monitor:
                 record["stationary"] = False
         return record
 
-    def _written(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Append a record to the log, hand it over, and return it."""
+    def _written(self, record: dict[str, Any], due: bool = False) -> dict[str, Any]:
+        """Append a record to the log, hand it over, with histograms if it is due, and return it."""
         self.recorded = record["step"]
         self._guarded("the log cannot be written", self.log.append, record)
-        for hand_over in self.hand_over:
-            self._guarded("handing the record over failed", hand_over, record)
+        arrays = self._arrays() if due and self.histograms else {}
+        for receiver in self.hand_over:
+            self._guarded("handing the record over failed", receiver.take, record, arrays)
         return record
+
+    def _arrays(self) -> dict[str, NDArray]:
+        """Return what histograms are drawn of: the weights of now, and the gradients that the module holds."""
+        try:
+            weights = weights_of(self.model)
+            return {} if weights is None else weights.entries()
+        except Exception as trouble:  # a training must not end because of its monitor
+            self._say("histograms", f"no histograms: {first_line(trouble)}")
+            return {}
 
     def _listen(self, step: int, model: Any) -> None:
         """Take what hooks have heard of the step before this call, and listen to the next one if it is due."""
@@ -444,13 +460,13 @@ class Monitor:
         self.first_order = None
         self._say("first order", f"no first-order numbers: {first_line(trouble)}")
 
-    def _first_order_record(self, step: int, model: Any) -> dict[str, Any] | None:
+    def _first_order_record(self, step: int, model: Any, due: bool) -> dict[str, Any] | None:
         """Write a record of first-order numbers alone; nothing where there are none."""
         record = self._begun(step)
         self._add_first_order(record, model)
         if self.warn:
             self._announce(record)
-        return self._written(record) if record["quantities"] else None
+        return self._written(record, due) if record["quantities"] else None
 
     def _gone(self, model: Any, step: int, since: int) -> dict[str, Any]:
         """Write that weights are not finite, as soon as that is seen, and which if it is known."""
@@ -511,12 +527,10 @@ class Monitor:
             record["rules"] = [alarm.rule for alarm in alarms]
             self._say("warning", f"step {record['step']}: {alarms[0].text}")
 
-    def _guarded(
-        self, what: str, action: Callable[[dict[str, Any]], object], record: dict[str, Any]
-    ) -> None:
+    def _guarded(self, what: str, action: Callable[..., object], *given: Any) -> None:
         """Do something that must not break the training; say what went wrong, once."""
         try:
-            action(record)
+            action(*given)
         except Exception as trouble:
             self._say(what, f"{what}: {first_line(trouble)}")
 

@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from numpy import ndarray
 
 from steepest.core.errors import UserError, nearest
+from steepest.core.extras import exporter
 from steepest.core.panels import Panel
 from steepest.core.records import plain
 from steepest.measurement._report import Finding
@@ -205,6 +206,16 @@ class TrainingRun:
         )
         head = "<tr><th></th><th>first</th><th>last</th><th>least</th><th>most</th></tr>"
         return f"<p><b>{escape(self.title)}</b></p><ul>{listed}</ul><table>{head}{rows}</table>"
+
+    def to_pandas(self) -> Any:
+        """Return a ``pandas.DataFrame`` of the columns by step, one row a record.
+
+        Raises:
+            UserError: without the extra ``export``.
+        """
+        pandas = exporter("pandas")
+        columns = {name: column for name, column in self.columns.items() if name != "step"}
+        return pandas.DataFrame(columns, pandas.Index(self.steps, name="step"))
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-ready object: findings, warnings and columns; what is not finite is null."""

@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steepest.measurement.adapters import (
     is_addressable,
@@ -55,6 +56,13 @@ class Weights(Protocol):
 
     def are_finite(self) -> bool:
         """Tell whether all weights are finite, now."""
+        ...
+
+    def entries(self) -> dict[str, NDArray]:
+        """Return copies of the finite entries of each array and of its gradient, if that is at hand, on the host.
+
+        Their names are ``weights/NAME`` and ``gradients/NAME``; what has no finite entry is left out.
+        """
         ...
 
     def have_arrived(self, norms: Norms) -> bool:
@@ -159,6 +167,15 @@ class TorchWeights:
 
         return all(bool(torch.isfinite(local(w)).all()) for w in self.arrays)
 
+    def entries(self) -> dict[str, NDArray]:
+        """Return copies of the finite entries of weights, and of the gradients of the last backward pass."""
+        named = list(zip(self.names, self.arrays, strict=True))
+        arrays = {f"weights/{name}": local(w) for name, w in named}
+        if not self.is_sharded:
+            slopes = {name: w.grad for name, w in named if w.grad is not None}
+            arrays |= {f"gradients/{n}": s.detach() for n, s in slopes.items() if not s.is_sparse}
+        return _finite({name: _of_torch(array) for name, array in arrays.items()})
+
     def have_arrived(self, norms: Norms) -> bool:
         """Tell whether norms lie on a processor."""
         return all(is_at_hand(row[-1]) for row in norms if row)
@@ -209,6 +226,11 @@ class JaxWeights:
 
         return all(bool(jnp.isfinite(leaf).all()) for leaf in self.arrays)
 
+    def entries(self) -> dict[str, NDArray]:
+        """Return copies of the finite entries of weights; a training step keeps gradients to itself."""
+        named = zip(self.names, self.arrays, strict=True)
+        return _finite({f"weights/{name}": np.asarray(leaf) for name, leaf in named})
+
     def have_arrived(self, norms: Norms) -> bool:
         """Tell whether norms have been calculated."""
         return all(is_at_hand(row) for row in norms)
@@ -216,6 +238,27 @@ class JaxWeights:
     def fetch(self, norms: Sequence[Sequence[Any]]) -> list[list[float]]:
         """Bring norms to the host."""
         return [np.asarray(row, float).tolist() for row in norms]
+
+
+def _of_torch(tensor: Any) -> NDArray:
+    """Return a tensor on the host; NumPy has no bfloat16."""
+    import torch
+
+    return tensor.to(torch.promote_types(tensor.dtype, torch.float32)).cpu().numpy()
+
+
+def _finite(arrays: dict[str, NDArray]) -> dict[str, NDArray]:
+    """Return copies of the finite entries of each array, shape ``(n,)``; nothing of an array without any."""
+    entries = {name: _entries(array) for name, array in arrays.items()}
+    return {name: finite for name, finite in entries.items() if finite.size}
+
+
+def _entries(array: NDArray) -> NDArray:
+    """Return a copy of the finite entries, shape ``(n,)``; of complex ones the real and the imaginary parts."""
+    if np.iscomplexobj(array):
+        array = np.stack([np.real(array), np.imag(array)])
+    numbers = array.astype(np.promote_types(array.dtype, np.float32)).ravel()
+    return numbers[np.isfinite(numbers)]
 
 
 @cache
