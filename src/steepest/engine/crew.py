@@ -204,10 +204,10 @@ def expected_seconds(timed: Sequence[Result], missing: Sequence[Entry], workers:
         Wall-clock seconds; NaN where no result has a recorded cost.
     """
     costs = recorded_costs()
-    known = [result for result in timed if costs.get(result.claim, 0.0) > 0]
-    if not known:
+    paced = [result for result in timed if costs.get(result.claim, 0.0) > 0]
+    if not paced:
         return math.nan
-    pace = sum(result.seconds for result in known) / sum(costs[result.claim] for result in known)
+    pace = sum(result.seconds for result in paced) / sum(costs[result.claim] for result in paced)
     needed = [AROUND * pace * costs.get(entry.name, UNKNOWN) for entry in missing]
     return max([sum(needed) / workers, *needed])
 

@@ -126,8 +126,8 @@ def sources_now() -> str:
         for name in names:
             if name.endswith(".py") or name == PAGE:
                 path = os.path.join(folder, name)
-                found = os.stat(path)
-                files.append(f"{path} {found.st_mtime_ns} {found.st_size}")
+                state = os.stat(path)
+                files.append(f"{path} {state.st_mtime_ns} {state.st_size}")
     return _digest(sorted(files))
 
 

@@ -302,8 +302,8 @@ def price(claim: OnSubject, networks: Networks) -> Offer:
     )
     seconds = sum(count * _timed(once) for count, once in work if count)
     if cost.steps:
-        first, each = _steps(claim)
-        seconds += len(networks) * first + cost.steps * each
+        first, later = _steps(claim)
+        seconds += len(networks) * first + cost.steps * later
     if cost.shapes:
         seconds += cost.shapes * _compiling(claim, networks)
     if cost.builds:

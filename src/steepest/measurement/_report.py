@@ -180,13 +180,13 @@ class Finding:
         sign: ``"!"`` to act on, ``"?"`` to know, ``"✓"`` for what is as it should be.
         text: what was found and what to try, in one sentence or two.
         evidence: name of the reading that it rests on.
-        id: what it is about; None in reports that were stored without.
+        id: what it is about, a ``FindingId`` or a ``Fault`` of a training; None in reports that were stored without.
     """
 
     sign: str
     text: str
     evidence: str
-    id: FindingId | None = None
+    id: StrEnum | None = None
 
 
 @dataclass(frozen=True)

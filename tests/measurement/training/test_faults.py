@@ -274,7 +274,7 @@ def test_a_language_model_whose_targets_are_its_inputs_is_named(tmp_path):
     loss = lambda f, y: cross_entropy(f.flatten(0, 1), y.flatten())
     adam = torch.optim.Adam(model.parameters(), 3e-2)
     run = train(tmp_path, model, adam, data=(x, x), loss=loss)
-    assert found(run)[Fault.REPEATS_INPUTS] == "!"
+    assert found(run)[Fault.REPEATS_INPUTS] == "?"
 
 
 def test_a_regression_has_no_classes_and_no_fault(tmp_path):

@@ -124,7 +124,9 @@ class FirstOrder:
         is_same = model is self._model and is_torch_module(model)
         is_listed = is_same and (not starts or self._weights_are_still(model))
         if (due or self._weights is None) and not is_listed and not self._list(model):
-            return []
+            due = starts = follows = (
+                False  # there are no weights to look at, only what is handed over
+            )
         loss, slope = _taken(loss), _taken(slope)
         if not due and not self._held and is_at_hand(loss) and is_at_hand(slope):
             self._fetched.append(Look(step, Norms(), loss, slope))  # most steps
@@ -235,18 +237,16 @@ class FirstOrder:
 
     def _has_arrived(self) -> bool:
         """Tell whether what is held can be fetched without waiting for a device."""
-        assert self._weights is not None
         last = self._held[-1]
         at_hand = is_at_hand(last.loss) and is_at_hand(last.slope)
-        return at_hand and self._weights.have_arrived(last.norms)
+        return at_hand and (self._weights is None or self._weights.have_arrived(last.norms))
 
     def _fetch(self) -> list[StepNumbers]:
         """Bring what is held to the host, and return it."""
         held = self._held
         self._held = []
-        if self._weights is None:
-            return []
-        rows = iter(self._weights.fetch([row for look in held for row in look.norms]))
+        norms_held = [row for look in held for row in look.norms]
+        rows = iter(self._weights.fetch(norms_held) if self._weights is not None else norms_held)
         news = []
         for look in held:
             norms = Norms(*(next(rows) for _ in look.norms))
@@ -282,14 +282,14 @@ def _numbers(step: int, norms: Norms, loss: float | None) -> StepNumbers:
 
 
 def _total(norms: NDArray) -> NDArray:
-    """Return the norm of all arrays together at each look."""
-    return np.sqrt((norms**2).sum(axis=1))
+    """Return the norm of all arrays together at each look; NaN where there are none."""
+    return np.sqrt((norms**2).sum(axis=1)) if norms.shape[1] else np.full(len(norms), np.nan)
 
 
 def _clipped(used: NDArray, before: NDArray) -> float:
     """Return the share of steps whose gradient was smaller when it was used; NaN where none has both norms."""
-    known = np.isfinite(used) & np.isfinite(before)
-    return float((used < SHRUNK * before)[known].mean()) if known.any() else math.nan
+    both = np.isfinite(used) & np.isfinite(before)
+    return float((used < SHRUNK * before)[both].mean()) if both.any() else math.nan
 
 
 def _medians(table: NDArray) -> NDArray:

@@ -13,7 +13,7 @@ SATURATED = "largest share of saturated units of a layer"
 RANK = "effective rank of the features"
 SIZE = "size of the outputs"
 LEFT_OVER = "share of the gradient from earlier steps"
-REPEATS = "share of inputs that the outputs repeat"
+REPEATS = "share of inputs that the outputs repeat, beyond neighbours alike"
 HELD_OUT = "held-out loss"
 
 FIRST_ORDER = (

@@ -1,5 +1,6 @@
 """The optimizers of a training, found by the steps that they take, and what they say of their groups of weights."""
 
+import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -48,13 +49,15 @@ class OwnOptimizers:
         from torch.optim.optimizer import register_optimizer_step_post_hook
 
         weights = {id(weight) for weight in module.parameters()}
+        found = self.found
 
         def stepped(optimizer: Any, *_: Any) -> None:
             held = (weight for group in optimizer.param_groups for weight in group["params"])
-            if any(id(weight) in weights for weight in held) and optimizer not in self.found:
-                self.found.append(optimizer)
+            if any(id(weight) in weights for weight in held) and optimizer not in found:
+                found.append(optimizer)
 
         self._handle = register_optimizer_step_post_hook(stepped)
+        weakref.finalize(self, self._handle.remove)  # a monitor may be called once and forgotten
 
     def leave(self) -> None:
         """Wait no more."""

@@ -101,7 +101,8 @@ class OwnStep:
         self._outputs: Any = None
         self._repeats: Any = None
         self._features: Any = None
-        self._came_in: list[Any] = []  # the sum of the gradients of a step, if there are any
+        self._came_in: list[Any] = []  # the sum of the gradients that came in since they were zero
+        self._ending: tuple[str, Any] = ("", None)  # the last activation, and what it returned
 
     def follow(self, model: Any) -> None:
         """Note whether the weights have moved since the last call; to be called in every one."""
@@ -109,7 +110,7 @@ class OwnStep:
             module, self._model, self._weight = unwrapped(model), model, None
             self._moved = (False, False)
             if is_torch_module(module) and not is_sharded(module):
-                weights = [w for w in module.parameters() if w.requires_grad and w.is_leaf]
+                weights = [w for w in module.parameters() if w.requires_grad and _is_plain(w)]
                 # directions of a few numbers are all alike, and large arrays cost
                 self._weight = min(weights, key=_far_from_typical, default=None)
         if self._weight is not None:
@@ -124,6 +125,8 @@ class OwnStep:
         begun = self._clock()
         module = unwrapped(model)
         if not is_torch_module(module) or has_compiled() or is_sharded(module):
+            return
+        if any(getattr(part, "_compiled_call_impl", None) for part in module.modules()):
             return
         import torch
 
@@ -225,14 +228,25 @@ class OwnStep:
         """Look at what a part of the module is given, and at its mode."""
         begun = self._clock()
         self._calls += 1
-        if self._calls == CALLS:  # nobody asks for what is heard
+        # nobody asks for what is heard, or what comes is about to be compiled, hooks and all
+        if self._calls == CALLS or type(part).__name__ == "OptimizedModule":
             self.leave()
-        name = self._name(part)
-        if name is not None:
-            self._heard_before(name, part, given)
+        self._guarded(self._heard_before, part, given)
         self._last += self._clock() - begun
 
+    def _guarded(self, hear: Callable[..., None], part: Any, *given: Any) -> None:
+        """Hear what a part of the module does in a training step; what goes wrong only ends the listening."""
+        try:
+            name = self._name(part)
+            if name is not None:
+                hear(name, part, *given)
+        except Exception:
+            self.leave()
+            self._forget()
+
     def _heard_before(self, name: str, part: Any, given: tuple[Any, ...]) -> None:
+        if name == "":
+            self._frozen = []  # an attack on the inputs may come before, in another mode
         names = [kind.__name__ for kind in type(part).__mro__]
         if "Linear" in names or "_ConvNd" in names:
             self._heard_inputs(name, -1 if "Linear" in names else 1, given)
@@ -242,23 +256,25 @@ class OwnStep:
     def _after(self, part: Any, given: Any, out: Any) -> None:
         """Look at what a part of the module returns."""
         begun = self._clock()
-        name = self._name(part)
+        self._guarded(self._heard_after, part, given, out)
+        self._last += self._clock() - begun
+
+    def _heard_after(self, name: str, part: Any, given: tuple[Any, ...], out: Any) -> None:
+        if type(part).__name__ in ENDS:
+            self._heard_activations(name, ENDS[type(part).__name__], out)
         if name == "":
             self._in_evaluation = not part.training
             self._heard_outputs(given, out)
-        if name is not None and type(part).__name__ in ENDS:
-            self._heard_activations(name, ENDS[type(part).__name__], out)
-        self._last += self._clock() - begun
 
     def _name(self, part: Any) -> str | None:
         """Return the name of a part of the module in a training step; None of anything else."""
-        name, known = self._parts.get(id(part), ("", None))
-        return name if known is part and _is_recorded() else None
+        name, listed = self._parts.get(id(part), ("", None))
+        return name if listed is part and _is_recorded() else None
 
     def _heard_inputs(self, name: str, axis: int, given: tuple[Any, ...]) -> None:
-        x = given[0] if given else None
+        x: Any = given[0] if given else None
         # inputs without a derivative are data, whose empty pixels are no units
-        if getattr(x, "grad_fn", None) is None or not x.is_floating_point() or x.ndim < 2:
+        if not _is_dense(x) or x.grad_fn is None or x.ndim < 2:
             return
         x = x.detach()
         others = [i for i in range(x.ndim) if i != axis % x.ndim]
@@ -270,32 +286,38 @@ class OwnStep:
             self._features = rows @ rows.T / len(rows)  # the Gram matrix has C's eigenvalues
 
     def _heard_activations(self, name: str, lower: float, out: Any) -> None:
-        if getattr(out, "grad_fn", None) is None:
+        if not _is_dense(out) or out.grad_fn is None:
             return
+        self._ending = (name, out)
         width = 1.0 - lower
         out = out.detach()
         at_end = (out > 1 - NEAR * width) | (out < lower + NEAR * width)
         self._ends.setdefault(name, []).append(at_end.float().mean())
 
-    def _heard_outputs(self, given: tuple[Any, ...], out: Any) -> None:
-        out = getattr(out, "logits", out)
-        if isinstance(out, tuple | list) and out:
-            out = out[0]
-        if not hasattr(out, "is_floating_point") or not out.is_floating_point() or not out.numel():
+    def _heard_outputs(self, given: tuple[Any, ...], returned: Any) -> None:
+        logits = getattr(returned, "logits", returned)
+        out: Any = logits[0] if isinstance(logits, tuple | list) and logits else logits
+        name, last = self._ending
+        if last is not None and last is out:  # targets at the ends are there to be met
+            self._ends.pop(name, None)
+        self._ending = ("", None)
+        if not _is_dense(out) or not out.numel():
             return
         out = out.detach().float()
         is_share, count = False, 0
         if out.ndim > 1:
             # classes stand last, or second as losses of images and sequences want them
             axes = [axis for axis in (1, out.ndim - 1) if out.shape[axis] > 1]
-            near = [((out.sum(axis) - 1).abs() < SUM).all() for axis in dict.fromkeys(axes)]
+            off: list[Any] = [(out.sum(axis) - 1).abs().max() for axis in dict.fromkeys(axes)]
             count = out.shape[axes[0]] if axes else 0
-            is_share = (out >= 0).all() & sum(near).bool() if near else False
+            is_share = (out >= 0).all() & (min(off) < SUM) if off else False
         self._outputs = ((out**2).mean() ** 0.5, is_share, count)
-        x = given[0] if given else None
+        x: Any = given[0] if given else None
         is_integer = hasattr(x, "is_floating_point") and not x.is_floating_point() and x.ndim > 1
         if is_integer and x.shape == out.shape[:-1] and out.shape[-1] > 2:
-            self._repeats = (out.argmax(-1) == x).float().mean()
+            # beyond what repeats itself from one place to the next anyway, as an image's background
+            usual = (x[:, 1:] == x[:, :-1]).float().mean() if x.shape[1] > 1 else 0.0
+            self._repeats = (out.argmax(-1) == x).float().mean() - usual
 
     def _hook_gradient(self) -> None:
         """Listen to what comes into the gradient of one array of weights."""
@@ -303,13 +325,27 @@ class OwnStep:
             return
 
         came_in = self._came_in
+        weak = weakref.ref(self._weight)
+        on_the_way: list[Any] = []
 
         def comes_in(slope: Any) -> None:
-            if not slope.is_sparse:
-                came_in[:] = [sum(came_in, start=slope.detach().float())]
+            weight = weak()
+            if weight is None or slope.is_sparse or not _is_dense(slope):
+                return
+            slope = slope.detach().float().clone()
+            if weight.grad is None or not came_in:
+                on_the_way[:] = [slope]
+            else:  # what has been set to zero since begins anew
+                on_the_way[:] = [slope + came_in[0] * (weight.grad != 0).any()]
 
-        comes_in.__torch_unserializable__ = True  # a weight that is saved now is saved without it
+        def has_come_in(_: Any) -> None:
+            came_in[:] = on_the_way  # not so where derivatives are only returned
+
+        for hook in (comes_in, has_come_in):
+            # a weight that is saved now is saved without it
+            hook.__torch_unserializable__ = True  # type: ignore[attr-defined]
         self._handles.append(self._weight.register_hook(comes_in))
+        self._handles.append(self._weight.register_post_accumulate_grad_hook(has_come_in))
 
 
 def _take_away(handles: list[Any]) -> None:
@@ -343,10 +379,27 @@ def _far_from_typical(weight: Any) -> float:
 
 
 def _is_recorded() -> bool:
-    """Tell whether derivatives are taken now: an evaluation takes none."""
+    """Tell whether this is a step that trains: an evaluation takes no derivatives, and a tracer or vmap no numbers."""
     import torch
 
-    return torch.is_grad_enabled()
+    traces = getattr(torch.jit, "is_tracing", bool)() or torch.compiler.is_compiling()
+    if traces or not torch.is_grad_enabled():
+        return False
+    maps = getattr(getattr(torch._C, "_functorch", None), "peek_interpreter_stack", lambda: None)
+    return maps() is None
+
+
+def _is_dense(value: Any) -> bool:
+    """Tell whether a value is a plain tensor of real numbers; proxies of tracers are of classes of their own."""
+    import torch
+
+    is_plain = type(value) in (torch.Tensor, torch.nn.Parameter)
+    return is_plain and value.layout == torch.strided and value.is_floating_point()
+
+
+def _is_plain(weight: Any) -> bool:
+    """Tell whether a weight has a gradient of its own that is an array of real numbers."""
+    return weight.is_leaf and _is_dense(weight) and weight.numel() > 0
 
 
 def _are_several_processes() -> bool:

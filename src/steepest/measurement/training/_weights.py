@@ -78,7 +78,8 @@ def weights_of(model: Any) -> Weights | None:
     """Return the weights of a module of torch, or of a model of JAX; None for anything else."""
     model = unwrapped(model)
     if is_torch_module(model):
-        return TorchWeights(model)
+        weights = TorchWeights(model)
+        return weights if weights.arrays else None
     if "jax" not in sys.modules:
         return None
     from steepest.measurement.adapters._jax_models import holds_weights, weights_in
@@ -109,7 +110,12 @@ class TorchWeights:
             if w is not None
         ]
         self._looks = 0
-        named = [(name, w) for name, w in module.named_parameters() if w.requires_grad]
+        named = [
+            (name, w)
+            for name, w in module.named_parameters()
+            # those of a lazy module have no numbers before its first pass
+            if w.requires_grad and not hasattr(w, "materialize") and w.numel()
+        ]
         self.is_sharded = is_sharded(module)
         if self.is_sharded:  # small weights may have no part on this process
             named = [(name, w) for name, w in named if local(w).numel()]
@@ -157,9 +163,13 @@ class TorchWeights:
         import torch
 
         slopes = [w.grad for w in self.arrays]
-        if self.is_sharded or any(slope is None or slope.is_sparse for slope in slopes):
+        if (
+            not slopes
+            or self.is_sharded
+            or any(slope is None or slope.is_sparse for slope in slopes)
+        ):
             return ()
-        return torch.ops.aten._foreach_norm.Scalar(slopes, 2) if slopes else ()
+        return torch.ops.aten._foreach_norm.Scalar(slopes, 2)
 
     def are_finite(self) -> bool:
         """Tell whether all weights are finite, now."""
