@@ -20,6 +20,7 @@ CERTAIN = 4.0  # standard errors by which losses differ that are said to have fa
 NORMAL = 1.96  # standard errors at each end of a 95 % interval
 RISEN = 1.5  # times the lowest, from which a higher end is worth a line
 YOUNG = 100  # steps, before which a network that has learned nothing is no finding to act on
+LITTLE = 0.1  # of the start, which a course that has not certainly fallen has fallen at most
 FORGOT = 0.9  # of the risk of a constant guess; what had less had learned something
 LIKE = 0.25  # relative difference of the first loss and the risk, below which they are one loss
 
@@ -232,7 +233,9 @@ def _of(course: Course) -> Finding:
         text = f"{what} has risen {course.between()}{course.beside}"
         return Finding(sign, text, course.name, FindingId.RISK_RISEN)
     if not start.is_above(end) or start.value - end.value < LEARNED * abs(start.value):
-        text = f"{what} went {course.between()}, which is little or no more than it scatters"
+        little = start.value - end.value < LITTLE * abs(start.value)
+        why = "which is little" if little else "which the scatter of batches does not tell from chance"
+        text = f"{what} went {course.between()}, {why}"
         return Finding("?", text + course.beside, course.name, FindingId.LOSS_STANDS)
     if end.is_above(lowest) and end.value > RISEN * lowest.value > 0:
         text = f"{what} has fallen {course.between()}; its lowest was {lowest.value:.3g}, at step {lowest.step}"
