@@ -378,8 +378,12 @@ def _measure_options(measure: argparse.ArgumentParser) -> None:
         "give the size of your batches, to measure their noise (default: the size in your loader)"
     )
     measure.add_argument("--batch", type=int, help=batch)
-    tries = "try N short descents from these weights, to see which step size ends lowest"
+    tries = "try N step sizes in short descents from these weights, to see which ends lowest"
     measure.add_argument("--try", dest="descents", type=SOME, default=0, metavar="N", help=tries)
+    moving = (
+        "data or targets of the loss change with the network: do not take its fall for progress"
+    )
+    measure.add_argument("--not-stationary", dest="stationary", action="store_false", help=moving)
     kinds = ("hessian", "gauss-newton", "fisher")
     curvature = "measure curvature by this matrix (default: hessian)"
     measure.add_argument("--curvature", choices=kinds, default="hessian", help=curvature)
@@ -613,6 +617,8 @@ def _check_widths(known: argparse.Namespace) -> None:
             raise UserError(
                 f"--{option} does not go with --widths, which trains as 'train' of your function does"
             )
+    if not known.stationary:
+        raise UserError("--not-stationary does not go with --widths, which makes no descents")
 
 
 def _compare(known: argparse.Namespace) -> int:

@@ -58,6 +58,7 @@ def measured(known: Any) -> Report:
             statistics=known.statistics,
             noise=known.noise,
             descents=known.descents,
+            stationary=known.stationary,
             seed=known.seed,
             watch=lambda stage: shown.update(task, stage=stage),
         )

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
 from steepest.krylov import Eigenpairs, top_eigenpairs
-from steepest.measurement._descents import Descents
+from steepest.measurement._descents import Tried
 from steepest.measurement._optimizer import Optimizer
 from steepest.measurement.adapters import Kind, Subject, few, rescaled_products, rounding
 
@@ -33,7 +33,8 @@ class Context:
         batch: examples in each of the user's batches, if they say it.
         held_out: the same model on examples that it was not trained on, if there are some.
         descents: how many short descents are tried at most; 0 where it is not said.
-        tried: what they came to, once they are made.
+        stationary: whether data and targets of the loss stay as they are while the network changes.
+        tried: what descents came to, once they are made.
     """
 
     subject: Subject
@@ -47,7 +48,8 @@ class Context:
     batch: int | None = None
     held_out: Subject | None = None
     descents: int = 0
-    tried: Descents | None = field(default=None, init=False)
+    stationary: bool = True
+    tried: Tried | None = field(default=None, init=False)
     _found: dict[Callable, Any] = field(default_factory=dict, init=False, repr=False)
 
     def once(self, function: "Callable[[Context], Value]") -> Value:

@@ -26,12 +26,9 @@ from steepest.measurement._report import Finding, FindingId, Reading, Regime
 from steepest.measurement._updates import BFLOAT16, STAYED
 
 MOST = 5
-SMALL = 0.05  # of the stable step: far below it
 DEAD_SHARE = 0.1  # of a layer's units: fewer dead ones are not worth a line
 MANY_DEAD = 0.3  # of them, from which they are something to act on: usual starts leave a sixth
 CARRIED = 0.5  # of what was learned on the examples given, which held-out ones must have
-TRY = 0.3  # of the largest stable step: where to look for a larger one
-AT_ONCE = 10.0  # times your step at most: the limit of weights that have hardly moved is not that of the way ahead
 MEMORIZED = 3.0  # times as many errors on held-out data as on the examples
 LOST = 0.5  # of what was learned, which running statistics lose before it is said
 ROUNDED_AWAY = 0.5  # of the weights that stay where they are
@@ -47,7 +44,10 @@ NOTHING_LEARNED = {
 }
 """What is added by whether the optimizer has taken a step, if that is known."""
 
-
+NOT_STATIONARY = (
+    "data or targets of the loss change with the network, as you say, so that its fall is no progress: nothing is said "
+    "of what has been learned, and no steps are tried"
+)
 NO_STEP_TO_START_WITH = (
     "it is that of weights that have not learned, and falls as they do: --try 5 looks for a step to "
     "start with"
@@ -130,6 +130,8 @@ def _learned(context: Context, by_name: dict[str, Reading], dead: bool) -> Findi
             "risk",
             FindingId.DEAD,
         )
+    if not context.stationary:
+        return Finding("?", NOT_STATIONARY, "risk", FindingId.NOT_STATIONARY)
     learned = _has_learned(context, by_name)
     if learned is None:
         return None
@@ -178,8 +180,8 @@ def _step(context: Context, by_name: dict[str, Reading]) -> Finding | None:
     binding = min(steps, key=lambda step: step.size)
     lr = context.optimizer.lr
     if lr is None:
-        learned = _has_learned(context, by_name)
-        advice = "give yours with --lr to compare it" if learned else NO_STEP_TO_START_WITH
+        knows = _has_learned(context, by_name) or not context.stationary
+        advice = "give yours with --lr to compare it" if knows else NO_STEP_TO_START_WITH
         return Finding(
             "?",
             f"the largest stable step is {binding.size:.3g}, {binding.law}; {advice}",
@@ -207,13 +209,6 @@ def _step(context: Context, by_name: dict[str, Reading]) -> Finding | None:
             f"{text}: the edge of stability, where long trainings often stay",
             binding.evidence,
             FindingId.STEP_AT_THE_EDGE,
-        )
-    if ratio < SMALL and context.tried is None and _has_learned(context, by_name):
-        return Finding(
-            "?",
-            f"{text}: a larger one may train faster, try {min(TRY * binding.size, AT_ONCE * lr):.1g}",
-            binding.evidence,
-            FindingId.STEP_SMALL,
         )
     return Finding("✓", text, binding.evidence, FindingId.STEP_STABLE)
 

@@ -70,8 +70,9 @@ def constant_guess(context: Context) -> float | None:
 
     The entropy of the labels' frequencies for the mean cross-entropy; the variance of the targets, or half of it, for
     the mean square or half of it. Of other losses of outputs ``(n,)`` or ``(n, k)`` what a descent from zero finds.
+    None where targets change with the network, as what a guess is worth changes with them.
     """
-    return context.once(_constant_guess)
+    return context.once(_constant_guess) if context.stationary else None
 
 
 def _constant_guess(context: Context) -> float | None:

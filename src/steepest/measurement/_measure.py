@@ -46,6 +46,7 @@ def measure(
     statistics: Statistics = "batch",
     noise: Noise = "refused",
     descents: int = 0,
+    stationary: bool = True,
     seed: int = 0,
     watch: Callable[[str], None] = lambda stage: None,
 ) -> Report:
@@ -78,8 +79,11 @@ def measure(
         noise: whether a module or loss that draws random numbers is ``"refused"``; or ``"fixed"``, the same numbers for
             a batch in every pass, so that one draw stands for all: of a variational autoencoder, a diffusion model,
             or dropout in training mode.
-        descents: how many short descents are tried from the weights as they are, on copies of them, to see which step
-            size ends lowest.
+        descents: how many step sizes are tried in short descents from the weights as they are, on copies of them, to
+            see which ends lowest. Each descends twice.
+        stationary: whether data and targets of the loss stay as they are while the network changes. They do not in
+            reinforcement learning, in a generator and its critic, or in self-training: there a loss that falls is no
+            progress, so that no descents are tried and nothing is said of what was learned.
         seed: of probes, starting vectors, samples of the examples and batches.
         watch: called with the id of each quantity as it starts.
 
@@ -105,6 +109,8 @@ def measure(
     watch("checking derivatives")
     checked_statistics(statistics)
     _check_descents(descents)
+    if not isinstance(stationary, bool):
+        raise UserError(f"stationary is True or False, got {shown(stationary)}")
     _check_settings(lr, momentum, weight_decay, batch, seed)
     whole("micro_batch", micro_batch, 1)
     subject = (
@@ -124,6 +130,7 @@ def measure(
     options = {"lr": lr, "momentum": momentum, "optimizer": optimizer, "curvature": curvature}
     options |= {"weight_decay": weight_decay, "batch": batch}
     options |= {"since": since, "seed": seed, "watch": watch, "descents": descents}
+    options["stationary"] = stationary
     unseen = _held_out(model, loss, held_out, micro_batch, features, noise)
     report, _ = report_on(subject, names, held_out=unseen, find=True, **options)
     return replace(
@@ -185,6 +192,7 @@ def report_on(
     curvature: Kind = "hessian",
     since: Any = None,
     descents: int = 0,
+    stationary: bool = True,
     seed: int = 0,
     start: np.ndarray | None = None,
     held_out: Subject | None = None,
@@ -212,7 +220,18 @@ def report_on(
     since = _flat(subject, since)
     several = "spectrum" in names
     context = Context(
-        subject, rng, optimizer, since, start, curvature, several, seed, batch, held_out, descents
+        subject,
+        rng,
+        optimizer,
+        since,
+        start,
+        curvature,
+        several,
+        seed,
+        batch,
+        held_out,
+        descents,
+        stationary,
     )
     lines: list[Reading] = []
     troubles: list[UserError] = []

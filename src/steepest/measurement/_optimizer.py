@@ -36,9 +36,10 @@ def optimizer_of(
     """
     if given is None:
         return Optimizer(lr, momentum, decay=weight_decay)
-    given = unwrapped(given)
-    if hasattr(given, "param_groups"):
-        return of_torch(given, subject, lr, weight_decay)
+    inner = unwrapped(given)
+    if hasattr(inner, "param_groups"):
+        return of_torch(inner, subject, lr, weight_decay, getattr(given, "max_lrs", ()))
+    given = inner
     if isinstance(given, tuple | list) or (hasattr(given, "tx") and hasattr(given, "opt_state")):
         from steepest.measurement._optimizer_of_optax import of_optax  # it brings JAX along
 

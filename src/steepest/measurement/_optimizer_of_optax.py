@@ -453,6 +453,7 @@ def _of_response(trial: _Trial, response: Response, lr: float | None, base: Opti
         decay=decay if base.decay is None else base.decay,
         decoupled=decoupled,
         left_out=left_out,
+        steps=trial.leaves.steps,
         update=None if update is None else update.astype(kind),
         relative=None if relative is None else relative.astype(kind),
         not_held=still if divisor is None else base.not_held,

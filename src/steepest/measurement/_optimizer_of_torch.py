@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steepest.measurement._moments import reliable
-from steepest.measurement._rules import NAMES, NO_STEP, Optimizer, Rule
+from steepest.measurement._rules import NAMES, NO_STEP, Optimizer, Peak, Rule
 from steepest.measurement.adapters import Subject
 
 SHARED = ("momentum", "dampening", "nesterov", "betas", "momentum_decay", "amsgrad", "centered")
@@ -27,6 +27,8 @@ RULES = {
 }
 """The rule of a step, by the module that defines it: a class of another name may inherit it, and one of the same name
 may have another."""
+PEAKS = ("lr", "initial_lr", "max_lr")
+"""Where groups of weights have a step of their schedule that may be its largest."""
 WRAPPERS = ("accelerate.", "lightning.", "pytorch_lightning.", "torch.optim.lr_scheduler")
 """Packages whose wrappers of an optimizer step as it does."""
 SECOND = {
@@ -103,11 +105,40 @@ def is_resting(given: Any) -> bool:
 
 
 def of_torch(
-    given: Any, subject: Subject, lr: float | None, weight_decay: float | None
+    given: Any,
+    subject: Subject,
+    lr: float | None,
+    weight_decay: float | None,
+    largest: Sequence[float] = (),
 ) -> Optimizer:
-    """Read an optimizer of torch, or several of one rule."""
+    """Read an optimizer of torch, or several of one rule.
+
+    Args:
+        given: the optimizer.
+        subject: the model.
+        lr: overrides its step size, and then its schedule counts for nothing.
+        weight_decay: overrides its own.
+        largest: step sizes of a schedule that keeps them to itself, as a cyclic one does.
+    """
     read = _of_groups(given, subject, lr, weight_decay)
-    return replace(read, not_held=_not_held(given.param_groups, subject))
+    peak = _peak(given.param_groups, largest, read.momentum) if lr is None else None
+    return replace(read, not_held=_not_held(given.param_groups, subject), peak=peak)
+
+
+def _peak(
+    groups: Sequence[Mapping[str, Any]], largest: Sequence[float], momentum: float
+) -> Peak | None:
+    """Return where a schedule has its largest step, as far as it tells.
+
+    Groups of weights have the first step of their schedule, which is the largest one unless that begins below, and of
+    one cycle the largest. Where the momentum moves against the step, the peak has the least.
+    """
+    if not any("initial_lr" in group for group in groups):
+        return None
+    steps = [float(group[name]) for group in groups for name in PEAKS if name in group]
+    steps += map(float, largest)
+    least = groups[0].get("base_momentum", momentum)
+    return Peak(max(steps), float(least)) if max(steps) else None
 
 
 def _of_groups(
@@ -188,12 +219,14 @@ def _of_dividing(given: Any, subject: Subject, base: Optimizer) -> Optimizer:
     if base.scale is not None:
         scale = scale * base.scale
     has_update = rule in (Rule.ADAM, Rule.AMSGRAD)
-    ahead = _ahead(first, int(states[moving[0].name]["step"])) if rule == Rule.NADAM else None
+    taken = int(states[moving[0].name]["step"])
+    ahead = _ahead(first, taken) if rule == Rule.NADAM else None
     return replace(
         base,
         scale=scale,
         left_out=left_out,
         stepped=True,
+        steps=taken,
         update=update if has_update else None,
         ahead=ahead,
     )

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +46,18 @@ AVERAGING = (Rule.ADAM, Rule.AMSGRAD, Rule.ADAMAX, Rule.RADAM)
 """Those that step along an average of gradients, m ← β₁m + (1 − β₁)g."""
 
 
+class Peak(NamedTuple):
+    """Where the step of a schedule is largest, between warm-up and decay.
+
+    Attributes:
+        lr: the step size there; of the fastest group of weights.
+        momentum: the momentum there, β or Adam's β₁.
+    """
+
+    lr: float
+    momentum: float
+
+
 @dataclass(frozen=True)
 class Optimizer:
     """Step sizes of descent with momentum or of Adam.
@@ -65,6 +78,8 @@ class Optimizer:
         unknown: why there is no limit to compare with, in a sentence; empty where there is one.
         scheduled: whether ``lr`` is the first of a schedule that has come to zero.
         stepped: whether it has taken a step; None where it does not tell, as SGD without momentum.
+        steps: how many its averages are of; None where that is not known.
+        peak: of its schedule; None where there is none, or where it does not tell.
         update: what its last step took from each weight over the step size of the weight's group, without decay, shape
             ``(p,)``: ``m̂/(√v̂ + ε)`` of Adam. NaN for weights that never had a gradient, None where it is not known.
         relative: largest step size over that of each weight's group, ``(p,)``; None where there is but one.
@@ -87,6 +102,8 @@ class Optimizer:
     unknown: str = ""
     scheduled: bool = False
     stepped: bool | None = None
+    steps: int | None = None
+    peak: Peak | None = None
     update: NDArray | None = None
     relative: NDArray | None = None
     not_held: tuple[str, ...] = ()

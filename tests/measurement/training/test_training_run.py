@@ -80,7 +80,7 @@ def test_it_reads_what_a_monitor_writes(tmp_path):
         ([0.1, 0.9, 1.0, 1.1], "?", "at the edge of stability since step 10: sharpness 1 of 2/η"),
         ([0.1, 2.5, 2.1, 3.0], "!", "above 2 times since step 10"),
         ([0.1, 2.9, 1.0, 0.4], "✓", "the most was 2.9 times, at step 10"),
-        ([0.01, 0.02, 0.01, 0.02], "?", "a larger one may train faster"),
+        ([0.01, 0.02, 0.01, 0.02], "✓", "the step is 0.02 of the largest stable one at step 30"),
         ([0.1, 0.2, 0.3, 0.3], "✓", "the step is 0.3 of the largest stable one at step 30"),
         ([0.1, 0.2, 0.3, -0.3], "✓", "every step is stable to second order"),
     ],

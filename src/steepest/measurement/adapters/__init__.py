@@ -18,7 +18,9 @@ from steepest.measurement.adapters._parts import batch_forms as batch_forms
 from steepest.measurement.adapters._parts import batch_gradient as batch_gradient
 from steepest.measurement.adapters._parts import block as block
 from steepest.measurement.adapters._parts import forms_by_group as forms_by_group
+from steepest.measurement.adapters._parts import gathered as gathered
 from steepest.measurement.adapters._parts import gradient_of as gradient_of
+from steepest.measurement.adapters._parts import on_batches as on_batches
 from steepest.measurement.adapters._parts import random_batches as random_batches
 from steepest.measurement.adapters._parts import rescaled_products as rescaled_products
 from steepest.measurement.adapters._subject import KINDS as KINDS

@@ -90,11 +90,38 @@ def random_batches(
         rng: draws.
     """
     examples = sum(count for _, count in subject.batches)
-    drawn = [rng.choice(examples, size, replace=False) for _ in range(batches)]
-    rows = np.unique(np.concatenate(drawn))
+    yield from gathered(
+        subject, [rng.choice(examples, size, replace=False) for _ in range(batches)]
+    )
+
+
+def gathered(subject: Subject, groups: Sequence[Int[np.ndarray, " b"]]) -> Iterator[Any]:
+    """Yield groups of examples as batches.
+
+    One pass over the data collects them, so that a loader that shuffles has the same examples in the same places for
+    all groups.
+
+    Args:
+        subject: whose data they are from.
+        groups: each the places of some examples in a pass over the data.
+    """
+    rows = np.unique(np.concatenate(groups))
     pool = picked(subject.batches, rows)
-    for members in drawn:
+    for members in groups:
         yield taken(pool, np.searchsorted(rows, np.sort(members)))
+
+
+def on_batches(subject: Subject, source: Any, size: int) -> Subject:
+    """Return the same subject on other examples; where it normalizes by the batch, by each of these batches.
+
+    Args:
+        subject: model and loss.
+        source: a pair of arrays or batches, as of ``Batches``.
+        size: examples that are evaluated at once.
+    """
+    other = subject.at(subject.values())
+    other.batches = type(subject.batches)(source, size, entire=subject.normalizes)
+    return other
 
 
 def batch_forms(

@@ -289,7 +289,7 @@ class TorchSubject(Subject):
 
     def redrawn(self, seed: int) -> "TorchSubject":
         other = self.at(self.values())
-        other.noise = seed if other.noise is None else other.noise
+        other.noise = seed
         return other
 
     def precise(self) -> "TorchSubject":

@@ -19,7 +19,6 @@ EDGE = 0.8  # of its limit, from which a curvature that has risen to it is at th
 ABOVE = (
     2.0  # times its limit: long trainings at the edge stay below, catapults of some steps go beyond
 )
-SMALL = 0.05  # of it: a larger step may train faster
 LOST = (FindingId.NOTHING_LEARNED, FindingId.FORGOTTEN, FindingId.LEAPT)
 SHARPNESS = ("sharpness", "preconditioned sharpness", "batch sharpness")
 
@@ -190,10 +189,6 @@ def _step(run: "TrainingRun") -> Finding | None:
     text = (
         f"the step is {ratio[-1]:.2g} of the largest stable one at step {steps[-1]} ({law}){peak}"
     )
-    if ratio[-1] < SMALL and not peak and series.name == "sharpness":
-        return Finding(
-            "?", f"{text}: a larger one may train faster", series.name, FindingId.STEP_SMALL
-        )
     return Finding("✓", text, series.name, FindingId.STEP_STABLE)
 
 
