@@ -95,4 +95,4 @@ def losses(
     measured = kit.compiled(lambda *both: jax.lax.map(of_seed, both))(
         images, weights.swapaxes(0, 1)
     )
-    return Contrastive(*(np.asarray(values).swapaxes(0, 1) for values in measured))
+    return jax.tree.map(lambda values: np.asarray(values).swapaxes(0, 1), measured)

@@ -234,7 +234,11 @@ def _of(course: Course) -> Finding:
         return Finding(sign, text, course.name, FindingId.RISK_RISEN)
     if not start.is_above(end) or start.value - end.value < LEARNED * abs(start.value):
         little = start.value - end.value < LITTLE * abs(start.value)
-        why = "which is little" if little else "which the scatter of batches does not tell from chance"
+        why = (
+            "which is little"
+            if little
+            else "which the scatter of batches does not tell from chance"
+        )
         text = f"{what} went {course.between()}, {why}"
         return Finding("?", text + course.beside, course.name, FindingId.LOSS_STANDS)
     if end.is_above(lowest) and end.value > RISEN * lowest.value > 0:

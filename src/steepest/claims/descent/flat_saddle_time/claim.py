@@ -119,7 +119,7 @@ class FlatSaddleTime(kit.Claim[Values]):
         # the start on the first mode alone comes before the random ones
         alone = np.zeros((1, layers, d, d))
         alone[..., 0, 0] = 1
-        shapes = np.concatenate([alone, setting])
+        shapes = np.concatenate([alone, np.asarray(setting)])
         grid = (len(self.depths), len(self.sizes), len(shapes))
         scaled = np.array(self.sizes)[:, None, None, None, None] * shapes
         starts = np.broadcast_to(scaled, (*grid, layers, d, d)).reshape(-1, layers, d, d)

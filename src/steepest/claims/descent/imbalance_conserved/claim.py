@@ -85,9 +85,9 @@ class ImbalanceConserved(kit.Claim[Setting]):
         linear = len(change) - len(KINDS) * self.seeds
         moved = np.abs(change[linear:].reshape(len(KINDS), self.seeds, *change.shape[1:]))
         diagonal = np.diagonal(moved, axis1=-2, axis2=-1).max(-1)
-        first = [part[:, 1] for part in setting.linear.small]
-        drifts = [descend_with(*first, lr, self.time) for lr in self.rates]
-        short = [descend_with(*first, lr, lr)[0] for lr in self.rates]
+        u, v, target = (part[:, 1] for part in setting.linear.small)
+        drifts = [descend_with(u, v, target, lr, self.time) for lr in self.rates]
+        short = [descend_with(u, v, target, lr, lr)[0] for lr in self.rates]
         norm = lambda moves: np.linalg.norm(np.stack(moves, 1), axis=(-2, -1))
         return kit.seen(
             readings=("reading", reading),

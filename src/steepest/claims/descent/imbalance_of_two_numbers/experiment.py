@@ -19,7 +19,7 @@ def start(imbalance: kit.Values, product: kit.Values) -> tuple[kit.Values, kit.V
 
 
 def late_rate(
-    imbalance: jax.Array, product: float, target: jax.Array, readings: jax.Array
+    imbalance: kit.Values, product: kit.Values, target: kit.Values, readings: kit.Values
 ) -> tuple[jax.Array, jax.Array]:
     """Return the rate of y − uv along the flow between two readings of log R_0/R, and whether the flow arrived."""
     path = flow(
@@ -89,6 +89,6 @@ class ScalarPoint(kit.Point):
             imbalances = np.linspace(0, min(rate, 5), 60)
             targets = np.sqrt(np.maximum(rate**2 - imbalances**2, 0)) / 2
             inside = (targets >= 0.2) & (targets <= 3)
-            ends = (imbalances[inside], targets[inside])
-            curves.append(kit.predicted_curve(*ends[::order], f"rate {rate}"))
+            across, up = (imbalances[inside], targets[inside])[::order]
+            curves.append(kit.predicted_curve(across, up, f"rate {rate}"))
         return tuple(curves)

@@ -101,7 +101,8 @@ class LqrPolicyGradient(kit.Claim[Setting]):
 
         inputs = np.arange(self.inputs)[:, None]
         mask = (np.arange(self.states) % self.inputs == inputs).astype(float)
-        return Setting(*kit.compiled(jax.vmap(draw))(kit.keys(key, self.seeds)), mask)
+        systems, starts, steps = kit.compiled(jax.vmap(draw))(kit.keys(key, self.seeds))
+        return Setting(systems, starts, steps, mask)
 
     def hypotheses(self, setting):
         A, B, _, _, root = (np.asarray(matrices)[:, None] for matrices in setting.systems)

@@ -67,7 +67,7 @@ class RipplesHoldDescent(kit.Claim[list[Values]]):
         both = [valley(x, x.shape[1], self.delta) for x in setting]
         return [np.concatenate([x.ravel() for x in minima]) for minima in zip(*both, strict=True)]
 
-    def observe(self, setting, key):
+    def observe(self, setting: list[Values], key):
         ends, slopes = zip(*(fall(x, x.shape[1], self.delta, FALLS) for x in setting), strict=True)
         leaps = [fall(x, x.shape[1], self.delta, FALLS, lr=LEAP)[0] for x in setting]
         periods = [0 * x + 2 * np.pi / ripples(x.shape[1], self.delta)[1] for x in setting]
