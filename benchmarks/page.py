@@ -42,6 +42,7 @@ ORDER = (
     "faults",
     "examples",
     "start_step",
+    "advice",
     "normalization",
     "watch",
     "warnings",

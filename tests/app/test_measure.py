@@ -1,9 +1,19 @@
 """What the terminal shows of a measurement."""
 
+import json
+
 from rich.console import Console
 
 from steepest.app import measure
-from steepest.measurement import Reading, Report
+from steepest.app.cli import main
+from steepest.measurement import FindingId, Reading, Report
+
+LINEAR = """
+import jax.numpy as jnp
+def build():
+    squared = lambda outputs, targets: ((outputs - targets) ** 2).mean()
+    return (lambda w, x: x @ w, jnp.zeros(2)), squared, (jnp.eye(2), jnp.ones(2))
+"""
 
 
 def power(layer, id, value):
@@ -35,3 +45,13 @@ def test_powers_of_layers_are_one_table(monkeypatch, capsys):
     assert last.split() == ["last", "–", "–", "1.00", "(0.90", "to", "1.10)"]
     assert sum("outputs at the start" in line for line in lines) == 1
     assert not any("a hidden layer" in line for line in lines)
+
+
+def test_a_loss_that_changes_with_the_network_is_said_on_the_command_line(tmp_path, capsys):
+    (tmp_path / "linear.py").write_text(LINEAR)
+    words = ["measure", f"{tmp_path / 'linear.py'}:build", "--what", "risk", "--json"]
+    drawn = []
+    for more in ([], ["--not-stationary"]):
+        assert main([*words, *more]) == 0
+        drawn.append([one["id"] for one in json.loads(capsys.readouterr().out)["findings"]])
+    assert drawn == [[FindingId.NOTHING_LEARNED], [FindingId.NOT_STATIONARY]]
