@@ -43,6 +43,7 @@ ORDER = (
     "training_faults",
     "examples",
     "start_step",
+    "advice",
     "normalization",
     "watch",
     "warnings",

@@ -154,6 +154,19 @@ def tables(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
+def keep() -> None:
+    """Write the record from the runs and the words beside it."""
+    rows = [json.loads(line) for line in RUNS.read_text("utf-8").splitlines()]
+    words = json.loads(WORDS.read_text("utf-8"))
+    record = {
+        "title": words["title"],
+        "how": words["how"],
+        "tables": tables(rows),
+        "says": words["says"],
+    }
+    RECORD.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+
 def main() -> None:
     """Print each training and both tables."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -173,19 +186,11 @@ def main() -> None:
         for seed in range(known.first, known.first + known.seeds):
             rows.append(followed(setup, seed))
             print(json.dumps(rows[-1]), flush=True)
-    made = tables(rows)
-    for table in made:
+    for table in tables(rows):
         print(*(" | ".join(map(str, cells)) for cells in table["rows"]), "", sep="\n")
     if known.record:
-        words = json.loads(WORDS.read_text("utf-8"))
-        record = {
-            "title": words["title"],
-            "how": words["how"],
-            "tables": made,
-            "says": words["says"],
-        }
         RUNS.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-        RECORD.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
+        keep()
 
 
 if __name__ == "__main__":

@@ -109,10 +109,6 @@ class TorchTraining:
         self.model.train(not self.setup.in_evaluation)
         return {"model": self.model, "loss": self.setup.loss, "optimizer": self.optimizer}
 
-    def go_on(self) -> None:
-        """Train on after a measurement."""
-        self.model.train()
-
     def loss(self) -> float:
         """Return the loss on unseen examples, as the network is used."""
         x, y = self.examples.unseen
@@ -182,9 +178,6 @@ class JaxTraining:
         model = (mlp_of_jax, self.params)
         optimizer = (self.transformation, self.state)
         return {"model": model, "loss": cross_entropy_of_jax, "optimizer": optimizer}
-
-    def go_on(self) -> None:
-        """Train on after a measurement."""
 
     def loss(self) -> float:
         """Return the loss on unseen examples."""

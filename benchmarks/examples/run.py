@@ -134,9 +134,10 @@ def _descend_jax(model: Any, loss: Any, data: Any, lr: float, momentum: float) -
 
 
 def step_to_try(network: Network, report: Report) -> str:
-    """Train anew with the step that is said."""
-    (text,) = [finding.text for finding in report.findings if finding.id == FindingId.STEP_SMALL]
-    step = float(text.rsplit("try ", 1)[1])
+    """Train anew with the step that short descents name."""
+    if not any(finding.id == FindingId.STEP_TO_TRY for finding in report.findings):
+        return "no other step is named"
+    step = report["descents"].value
     tried = [risk_of(network, part, lr=step) for part in (2, -1)]
     before = [risk_of(network, part) for part in (2, -1)]
     return (
@@ -186,10 +187,12 @@ NETWORKS = (
     Network("variational autoencoder, Adam", "vae_torch", other_draws, {"noise": "fixed"}),
     Network("regression on 300 examples", "regression_torch", stop_earlier),
     Network("equinox", "mlp_equinox", limit_holds, {"lr": 0.1, **WITH_MOMENTUM}),
-    Network("pair of JAX, optax's Adam", "pair_jax", step_to_try),
+    Network("pair of JAX, optax's Adam", "pair_jax", step_to_try, {"descents": 5}),
     Network("sixteen hidden layers", "deep_torch", partial(cured_by, "cured")),
     Network("weights in bfloat16, Adam", "bfloat16_torch", partial(cured_by, "autocast")),
-    Network("the same under autocast", "bfloat16_torch", step_to_try, build="autocast"),
+    Network(
+        "the same under autocast", "bfloat16_torch", step_to_try, {"descents": 5}, build="autocast"
+    ),
     Network("groups of weights, AdamW", "groups_torch", partial(cured_by, "mended")),
 )
 

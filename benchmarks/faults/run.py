@@ -251,9 +251,7 @@ FAULTS = {
     "inputs not scaled": Fault(LARGE, unscaled, True),
     "running statistics that lag": Fault((FindingId.RUNNING_STATISTICS,), lagging),
     "first layer frozen": Fault((FindingId.FROZEN,), frozen, True),
-    "weights in bfloat16, small steps": Fault(
-        (FindingId.NOTHING_LEARNED, FindingId.STEP_SMALL), halved
-    ),
+    "weights in bfloat16, small steps": Fault((FindingId.NOTHING_LEARNED,), halved),
 }
 STARTED = (FindingId.SIGNALS, FindingId.SATURATED, FindingId.START_TOO_LARGE)
 ACTIVATIONS = {"ReLU": nn.ReLU, "tanh": nn.Tanh, "GELU": nn.GELU, "sigmoid": nn.Sigmoid}

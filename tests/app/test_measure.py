@@ -15,6 +15,13 @@ from tests.extras import need
 
 GUIDE = Path(__file__).parents[2] / "docs" / "measuring.md"
 
+LINEAR = """
+import jax.numpy as jnp
+def build():
+    squared = lambda outputs, targets: ((outputs - targets) ** 2).mean()
+    return (lambda w, x: x @ w, jnp.zeros(2)), squared, (jnp.eye(2), jnp.ones(2))
+"""
+
 
 def power(layer, id, value):
     name = f"{layer} of {id}"
@@ -126,3 +133,13 @@ def test_features_of_build_are_measured(given, measured, tmp_path, monkeypatch, 
     readings = json.loads(capsys.readouterr().out)["quantities"]
     values = [reading["value"] for reading in readings if reading["id"] == "collapse"]
     assert any(value is not None for value in values) == measured
+
+
+def test_a_loss_that_changes_with_the_network_is_said_on_the_command_line(tmp_path, capsys):
+    (tmp_path / "linear.py").write_text(LINEAR)
+    words = ["measure", f"{tmp_path / 'linear.py'}:build", "--what", "risk", "--json"]
+    drawn = []
+    for more in ([], ["--not-stationary"]):
+        assert main([*words, *more]) == 0
+        drawn.append([one["id"] for one in json.loads(capsys.readouterr().out)["findings"]])
+    assert drawn == [[FindingId.NOTHING_LEARNED], [FindingId.NOT_STATIONARY]]

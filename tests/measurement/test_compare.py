@@ -345,6 +345,10 @@ def test_the_command_compares(tmp_path, capsys):
         (["measure", "--compare", "a", "b", "--widths", "1"], "leave FILE.py:FUNCTION"),
         (["measure", "m.py:build", "--seeds", "2"], "--seeds goes with --widths"),
         (["measure", "m.py:build", "--widths", "1", "2", "--lr", "1"], "--lr does not go with"),
+        (
+            ["measure", "m.py:build", "--widths", "1", "--not-stationary"],
+            "--not-stationary does not",
+        ),
     ],
 )
 def test_options_that_do_not_go_together(words, said, capsys):

@@ -74,30 +74,19 @@ class Descents(NamedTuple):
         return next(descent for descent in self.tried if descent.step == self.usual)
 
     @property
-    def smallest(self) -> Descent:
-        """Return the one with the smallest step of those that end nearly as low as the best.
-
-        What a large step costs shows later than in a short descent.
-        """
-        return self._nearest(self.tried, 0.0)
-
-    @property
     def better(self) -> Descent | None:
         """Return one that ends clearly lower than with the usual step in each draw; None where none does.
 
-        Of those that end nearly as low as the best it is the one whose step is nearest to the usual.
+        Of those that end nearly as low as the best it is the one whose step is nearest to the usual: what a step that
+        is far off costs shows later than in a short descent.
         """
         clear = [descent for descent in self.tried if self._is_better(descent)]
-        return self._nearest(clear, self.usual) if clear else None
-
-    def _nearest(self, among: Sequence[Descent], step: float) -> Descent:
-        """Return the one with the nearest step of those that end nearly as low as the best among them."""
-        lowest = min(descent.risk for descent in among)
+        if not clear:
+            return None
+        lowest = min(descent.risk for descent in clear)
         enough = self.start - NEARLY * (self.start - lowest)
-        near = [descent for descent in among if descent.risk <= max(enough, lowest)]
-        return min(
-            near, key=lambda descent: abs(math.log(descent.step / step)) if step else descent.step
-        )
+        near = [descent for descent in clear if descent.risk <= enough]
+        return min(near, key=lambda descent: abs(math.log(descent.step / self.usual)))
 
     def _is_better(self, descent: Descent) -> bool:
         """Tell whether it ends clearly lower than with the usual step in each draw."""

@@ -81,7 +81,7 @@ def measure_descents(context: Context) -> list[Reading]:
 def _spoken_for(context: Context, descents: Descents) -> Descent:
     """Return the one whose step is named: one to start with, one that is better than the user's, or the user's."""
     if context.optimizer.lr is None:
-        return descents.smallest
+        return descents.best
     return descents.better or descents.from_the_usual_step
 
 
@@ -233,7 +233,7 @@ def step_tried(context: Context, learned: bool | None) -> Finding | None:
     named = _spoken_for(context, descents)
     ends = f"{_at(tried, named)}, from {descents.start:.3g}"
     if context.optimizer.lr is None:
-        text = f"start with a step of {named.step:g}: {of} those with it end lowest, or nearly so, {ends}"
+        text = f"start with a step of {named.step:g}: {of} those with it end lowest, {ends}"
         return Finding("?", text, BEST, FindingId.STEP_TO_START_WITH)
     yours = descents.from_the_usual_step
     whose = "the peak of your schedule," if context.optimizer.peak is not None else "your step"
