@@ -1,4 +1,4 @@
-"""Random signs in the place of Gaussian weights make the outputs of ReLU networks more nearly Gaussian.
+"""Random signs in place of Gaussian weights make the outputs of ReLU networks more nearly Gaussian.
 
 With two hidden layers of n neurons, the excess kurtosis of an output is 18/n − 9/n² under signs beyond the first layer,
 and 30/n + 75/n² under Gaussian weights. Both fall like 1/n. So the limit of wide networks does not depend on the law of
