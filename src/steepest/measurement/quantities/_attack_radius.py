@@ -109,9 +109,9 @@ def _nearest(
         delta = jax.lax.fori_loop(0, jnp.where(turn > 0, steps, 0), step, delta)
         first, length = _first_change(margin, REACH * delta)
         better = length < radius
-        found = jnp.isfinite(length)
+        changes = jnp.isfinite(length)
         return (
-            jnp.where(found, first, delta),
+            jnp.where(changes, first, delta),
             jnp.where(better, first, best),
             jnp.where(better, length, radius),
         )

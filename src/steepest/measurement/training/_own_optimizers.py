@@ -49,12 +49,12 @@ class OwnOptimizers:
         from torch.optim.optimizer import register_optimizer_step_post_hook
 
         weights = {id(weight) for weight in module.parameters()}
-        found = self.found
+        stepping = self.found
 
         def stepped(optimizer: Any, *_: Any) -> None:
             held = (weight for group in optimizer.param_groups for weight in group["params"])
-            if any(id(weight) in weights for weight in held) and optimizer not in found:
-                found.append(optimizer)
+            if any(id(weight) in weights for weight in held) and optimizer not in stepping:
+                stepping.append(optimizer)
 
         self._handle = register_optimizer_step_post_hook(stepped)
         weakref.finalize(self, self._handle.remove)  # a monitor may be called once and forgotten
