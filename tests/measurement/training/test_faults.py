@@ -12,8 +12,9 @@ from steepest.measurement.training._faults import RULES, Fault
 from tests.extras import need
 
 torch = need("torch")
-from torch import nn  # noqa: E402
-from torch.nn.functional import cross_entropy, mse_loss  # noqa: E402
+nn = torch.nn
+cross_entropy = nn.functional.cross_entropy
+mse_loss = nn.functional.mse_loss
 
 STEPS = 200
 CLASSES = 6
@@ -283,6 +284,18 @@ def test_a_regression_has_no_classes_and_no_fault(tmp_path):
     x, _ = examples(256)
     data = x, torch.sigmoid(x[:, :1])
     assert found(train(tmp_path, model, sgd(model, 0.1), data=data, loss=mse_loss)) == {}
+
+
+def test_an_evaluation_of_a_step_that_is_behind_begins_no_other_training(tmp_path):
+    """Calls count from one, and evaluations from zero."""
+    model = network()
+    monitor = Monitor(tmp_path / "log", every=1)
+    for step in range(6):
+        monitor(step + 1, model, loss=1.0)
+        monitor.held_out(step, 2.0 - 0.1 * step)
+    run = watch(tmp_path / "log")
+    assert run.total == 1 and run.steps.tolist() == [1, 2, 3, 4, 5, 6]
+    assert run[names.HELD_OUT].values == pytest.approx([2.0, 1.9, 1.8, 1.7, 1.6, 1.5])
 
 
 def test_each_rule_reads_what_monitors_record():

@@ -2,6 +2,7 @@
 
 import gc
 import importlib
+import weakref
 
 import pytest
 
@@ -11,8 +12,9 @@ from steepest.measurement.training._faults import Fault
 from tests.extras import need
 
 torch = need("torch")
-from torch import nn  # noqa: E402
-from torch.nn.functional import cross_entropy, mse_loss  # noqa: E402
+nn = torch.nn
+cross_entropy = nn.functional.cross_entropy
+mse_loss = nn.functional.mse_loss
 
 X = torch.randn(64, 6, generator=torch.Generator().manual_seed(0))
 Y = X[:, :1].sin()
@@ -243,6 +245,18 @@ def test_outputs_that_are_to_lie_at_their_ends_are_not_saturated(tmp_path):
     optimizer = torch.optim.SGD(model.parameters(), 0.01)
     step = lambda number: descend(model, optimizer, y=(X > 0).float())
     assert Fault.SATURATED not in {one.id for one in followed(tmp_path, model, step).findings}
+
+
+def test_a_part_that_is_called_by_itself_keeps_no_graph(tmp_path):
+    model = nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 1))
+    monitor = Monitor(tmp_path / "log", every=1)
+    monitor.own_step.affords = lambda step: True
+    monitor(0, model)
+    hidden = model[1](model[0](X))
+    kept = weakref.ref(hidden)
+    del hidden
+    gc.collect()
+    assert kept() is None
 
 
 def test_a_penalized_optimum_is_no_alarm(tmp_path):

@@ -106,7 +106,7 @@ def _evaluation_mode(run: "TrainingRun") -> Said:
 
 @rule(Fault.GRADIENTS_ADD_UP, names.LEFT_OVER)
 def _gradients_add_up(run: "TrainingRun") -> Said:
-    """Say that gradients of earlier steps are still in those that a step uses."""
+    """Say that gradients of earlier steps are still in the gradients of a step."""
     shares = _recent(run, names.LEFT_OVER)
     if len(shares) < FEW or shares.min() < 0.05:  # rounding leaves a millionth
         return None
@@ -212,13 +212,11 @@ def _decay_dominates(run: "TrainingRun") -> Said:
 @rule(Fault.DEAD_UNITS, names.IDLE)
 def _dead_units(run: "TrainingRun") -> Said:
     """Say which layer has most units that are zero on all examples of many batches."""
-    shares = _recent(run, names.IDLE)
-    if len(shares) < FEW or shares.min() < 0.3:
+    least, layer, share = _layer_of_most(run, names.IDLE)
+    if least < 0.3:
         return None
-    by_layer = _last(run, names.IDLE)[names.PARTS[names.IDLE]]
-    layer = max(by_layer, key=by_layer.get)
-    return "!" if shares.min() >= 0.45 else "?", (
-        f"{by_layer[layer]:.0%} of the inputs of {layer} have been zero on all examples of the last batches: these "
+    return "!" if least >= 0.45 else "?", (
+        f"{share:.0%} of the inputs of {layer} have been zero on all examples of the last batches: these "
         "units are dead, or hardly used. A smaller step, or another start, keeps them alive"
     )
 
@@ -226,13 +224,11 @@ def _dead_units(run: "TrainingRun") -> Said:
 @rule(Fault.SATURATED, names.SATURATED)
 def _saturated(run: "TrainingRun") -> Said:
     """Say which layer's activations lie at an end of their range."""
-    shares = _recent(run, names.SATURATED)
-    if len(shares) < FEW or shares.min() < 0.5:
+    least, layer, share = _layer_of_most(run, names.SATURATED)
+    if least < 0.5:
         return None
-    by_layer = _last(run, names.SATURATED)[names.PARTS[names.SATURATED]]
-    layer = max(by_layer, key=by_layer.get)
     return "?", (
-        f"{by_layer[layer]:.0%} of the values of {layer} lie at an end of their range, where the gradient is next to "
+        f"{share:.0%} of the values of {layer} lie at an end of their range, where the gradient is next to "
         "zero: smaller first weights, or inputs of size one, keep them off it"
     )
 
@@ -243,14 +239,16 @@ def _step_raised(run: "TrainingRun") -> Said:
     if "lr" not in run.columns:
         return None
     both = np.isfinite(run.columns["lr"]) & np.isfinite(run[names.LOSS].values)
-    steps, lr, losses = run.steps[both], run.columns["lr"][both], run[names.LOSS].values[both]
+    steps, lr = run.steps[both], run.columns["lr"][both]
+    losses = run[names.LOSS].values[both]
     jumps = np.flatnonzero(
         (lr[1:] > 2.9 * lr[:-1]) & (lr[:-1] < 0.95 * np.maximum.accumulate(lr)[:-1])
     )
     if not len(jumps):
         return None
     at = int(jumps[-1])
-    before, after = losses[at], losses[at + 1 :]
+    before = losses[at]
+    after = losses[at + 1 :]
     if after.max() < 1.1 * before + 1e-12:
         return None
     course = of_losses(run)
@@ -328,6 +326,16 @@ def _hardly_moves(run: "TrainingRun") -> Said:
         f"{steps} steps have moved the weights by at most {moved:.1e} of their size, and the loss of the batches went "
         f"{course.between()}: the step is far too small, or rounding loses it"
     )
+
+
+def _layer_of_most(run: "TrainingRun", name: str) -> tuple[float, str, float]:
+    """Return the least that a layer's share has been lately, the layer with most of it now, and how much that has."""
+    shares = _recent(run, name)
+    if len(shares) < FEW:
+        return 0.0, "", 0.0
+    by_layer = _last(run, name)[names.PARTS[name]]
+    layer = max(by_layer, key=by_layer.get)
+    return float(shares.min()), layer, by_layer[layer]
 
 
 def _last(run: "TrainingRun", name: str) -> dict[str, Any]:

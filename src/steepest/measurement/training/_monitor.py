@@ -103,7 +103,7 @@ class Monitor:
             ``wandb``, a logger with ``log_metrics``, a function of the record, or a list of these.
         then: the same, for functions: the former name.
         histograms: whether ``SummaryWriter`` and Weights & Biases get histograms of each array of weights and of its
-            gradient, as the module holds them after each step that the schedule asks for; of JAX weights alone.
+            gradient, as the module holds them after each step that the schedule asks for; of JAX only weights.
         warn: whether a record that announces a divergence says so: a sentence in its ``warnings``, and one line on
             standard error the first time. See ``docs/measuring.md`` for the rule, and how often it is right.
         statistics: of batch normalization: those of the batch, as in the training, or ``"running"``; see
@@ -316,14 +316,16 @@ class Monitor:
         """Record a loss on held-out examples, as an evaluation of your own has it; return the record.
 
         Args:
-            step: of the training.
+            step: of the training; one that is behind the last record counts as the record's.
             loss: a number or a tensor.
         """
         if self.stopped:
             return None
         try:
             value = float(loss.detach() if hasattr(loss, "detach") else loss)
-            record = self._begun(int(real("step", step, "100")))
+            step = int(real("step", step, "100"))
+            # of a step that is behind, as where calls count from one, it would begin another training
+            record = self._begun(step if self.recorded is None else max(step, self.recorded))
         except Exception as trouble:  # a training must not end because of its monitor
             self._say("held out", f"a held-out loss cannot be recorded: {first_line(trouble)}")
             return None

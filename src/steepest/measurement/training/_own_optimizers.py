@@ -26,7 +26,7 @@ class OwnOptimizers:
     """Finds the optimizers of torch that hold a module's weights, by the steps that they take.
 
     Attributes:
-        found: those that have stepped.
+        found: optimizers that have stepped.
         over: whether they are waited for no more.
     """
 

@@ -5,7 +5,9 @@ or compiled. Nothing is calculated that the step does not calculate anyway, besi
 that are compiled, and weights that are spread over processes, are left alone: hooks would change their programs.
 """
 
+import functools
 import math
+import operator
 import sys
 import time
 import weakref
@@ -90,9 +92,8 @@ class OwnStep:
         self._forget()
 
     def _forget(self) -> None:
-        self._parts: dict[
-            int, tuple[str, Any]
-        ] = {}  # what is listened to, by the identity of the module
+        # what is listened to, by the identity of the module
+        self._parts: dict[int, tuple[str, Any]] = {}
         self._calls = 0
         self._idle: dict[str, Any] = {}
         self._ends: dict[str, list[Any]] = {}
@@ -102,7 +103,8 @@ class OwnStep:
         self._repeats: Any = None
         self._features: Any = None
         self._came_in: list[Any] = []  # the sum of the gradients that came in since they were zero
-        self._ending: tuple[str, Any] = ("", None)  # the last activation, and what it returned
+        # the last activation, and a weak reference to what it returned: its graph must not live on
+        self._ending: tuple[str, Callable[[], Any]] = ("", _nothing)
 
     def follow(self, model: Any) -> None:
         """Note whether the weights have moved since the last call; to be called in every one."""
@@ -172,10 +174,7 @@ class OwnStep:
         if self._outputs is None and not self._idle:
             return None
         idle = {name: self._share_idle(name, mask) for name, mask in self._idle.items()}
-        saturated = {
-            name: float(sum(share for share in shares) / len(shares))
-            for name, shares in self._ends.items()
-        }
+        saturated = {name: float(sum(shares) / len(shares)) for name, shares in self._ends.items()}
         rank = None
         if self._features is not None:
             squares = (self._features**2).sum()
@@ -277,8 +276,7 @@ class OwnStep:
         if not _is_dense(x) or x.grad_fn is None or x.ndim < 2:
             return
         x = x.detach()
-        others = [i for i in range(x.ndim) if i != axis % x.ndim]
-        zero = (x == 0).all(dim=tuple(others)) if len(others) > 1 else (x == 0).all(others[0])
+        zero = (x.movedim(axis, 0).flatten(1) == 0).all(1)
         self._idle[name] = zero & self._idle[name] if name in self._idle else zero
         if x.ndim == 2 and len(x) > 2:
             rows = x[:ROWS].float()
@@ -288,7 +286,7 @@ class OwnStep:
     def _heard_activations(self, name: str, lower: float, out: Any) -> None:
         if not _is_dense(out) or out.grad_fn is None:
             return
-        self._ending = (name, out)
+        self._ending = (name, weakref.ref(out))
         width = 1.0 - lower
         out = out.detach()
         at_end = (out > 1 - NEAR * width) | (out < lower + NEAR * width)
@@ -297,10 +295,11 @@ class OwnStep:
     def _heard_outputs(self, given: tuple[Any, ...], returned: Any) -> None:
         logits = getattr(returned, "logits", returned)
         out: Any = logits[0] if isinstance(logits, tuple | list) and logits else logits
-        name, last = self._ending
-        if last is not None and last is out:  # targets at the ends are there to be met
-            self._ends.pop(name, None)
-        self._ending = ("", None)
+        activation, last = self._ending
+        ending = last()
+        if ending is not None and ending is out:  # targets at the ends are there to be met
+            self._ends.pop(activation, None)
+        self._ending = ("", _nothing)
         if not _is_dense(out) or not out.numel():
             return
         out = out.detach().float()
@@ -308,9 +307,10 @@ class OwnStep:
         if out.ndim > 1:
             # classes stand last, or second as losses of images and sequences want them
             axes = [axis for axis in (1, out.ndim - 1) if out.shape[axis] > 1]
-            off: list[Any] = [(out.sum(axis) - 1).abs().max() for axis in dict.fromkeys(axes)]
+            errors: list[Any] = [(out.sum(axis) - 1).abs().max() for axis in dict.fromkeys(axes)]
             count = out.shape[axes[0]] if axes else 0
-            is_share = (out >= 0).all() & (min(off) < SUM) if off else False
+            sums_to_one = _any_of([error < SUM for error in errors])
+            is_share = sums_to_one & (out >= 0).all() if errors else False
         self._outputs = ((out**2).mean() ** 0.5, is_share, count)
         x: Any = given[0] if given else None
         is_integer = hasattr(x, "is_floating_point") and not x.is_floating_point() and x.ndim > 1
@@ -324,10 +324,13 @@ class OwnStep:
         if self._weight is None:
             return
 
+        from torch.utils.hooks import unserializable_hook
+
         came_in = self._came_in
         weak = weakref.ref(self._weight)
         on_the_way: list[Any] = []
 
+        @unserializable_hook  # a weight that is saved now is saved without it
         def comes_in(slope: Any) -> None:
             weight = weak()
             if weight is None or slope.is_sparse or not _is_dense(slope):
@@ -338,14 +341,21 @@ class OwnStep:
             else:  # what has been set to zero since begins anew
                 on_the_way[:] = [slope + came_in[0] * (weight.grad != 0).any()]
 
+        @unserializable_hook
         def has_come_in(_: Any) -> None:
             came_in[:] = on_the_way  # not so where derivatives are only returned
 
-        for hook in (comes_in, has_come_in):
-            # a weight that is saved now is saved without it
-            hook.__torch_unserializable__ = True  # type: ignore[attr-defined]
         self._handles.append(self._weight.register_hook(comes_in))
         self._handles.append(self._weight.register_post_accumulate_grad_hook(has_come_in))
+
+
+def _any_of(conditions: list[Any]) -> Any:
+    """Return whether any of some conditions holds, on their device."""
+    return functools.reduce(operator.or_, conditions, False)
+
+
+def _nothing() -> None:
+    """Stand for a reference to nothing."""
 
 
 def _take_away(handles: list[Any]) -> None:

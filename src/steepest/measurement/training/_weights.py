@@ -32,7 +32,7 @@ class Weights(Protocol):
 
     Attributes:
         names: of the arrays.
-        places: what must be the same where weights are compared with those of an earlier step.
+        places: what must be the same where weights are compared with the weights of an earlier step.
     """
 
     names: list[str]
@@ -113,7 +113,7 @@ class TorchWeights:
         named = [
             (name, w)
             for name, w in module.named_parameters()
-            # those of a lazy module have no numbers before its first pass
+            # weights of a lazy module have no numbers before its first pass
             if w.requires_grad and not hasattr(w, "materialize") and w.numel()
         ]
         self.is_sharded = is_sharded(module)
