@@ -73,7 +73,7 @@ def test_one_input_and_two_states_are_convex():
 
 
 def test_pairs_of_one_input_are_stable_and_so_are_their_means():
-    """Both are reached by one feedback: the second row of A − BK is that of A."""
+    """Both are reached by one feedback: A − BK has the second row of A."""
     for first, second in ONE_INPUT:
         assert np.array_equal(first[1], second[1])
         for loop in (first, second):

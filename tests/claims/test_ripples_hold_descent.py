@@ -54,7 +54,7 @@ def mobility(ratio, step, nodes=128):
 
 @pytest.mark.parametrize("ratio", [0.25, 0.5, 1.0])
 def test_the_mobility_of_noisy_descent_by_the_chain_of_its_phase(ratio):
-    """With short steps it is 1/I₀², and with those of 1/2L, s = ½, up to 5 % more."""
+    """With short steps it is 1/I₀², and with steps of 1/2L, s = ½, up to 5 % more."""
     assert 1 / mobility(ratio, 0.02) == pytest.approx(i0(ratio) ** 2, rel=2e-3)
     faster = mobility(ratio, 0.5) * i0(ratio) ** 2
     assert 1 < faster < 1.05

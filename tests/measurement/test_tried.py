@@ -291,7 +291,7 @@ def test_held_out_examples_judge_where_there_are_some():
 
 @pytest.mark.parametrize("has_held_out", [True, False])
 def test_weights_that_have_moved_are_judged_with_the_statistics_of_batches(has_held_out):
-    """Running statistics are those of the weights before, which a descent does not move."""
+    """Running statistics belong to the weights before, and a descent does not move them."""
     torch.manual_seed(0)
     model = torch.nn.Sequential(
         torch.nn.Linear(1, 4), torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 2)

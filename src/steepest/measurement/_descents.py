@@ -77,8 +77,8 @@ class Descents(NamedTuple):
     def better(self) -> Descent | None:
         """Return one that ends clearly lower than with the usual step in each draw; None where none does.
 
-        Of those that end nearly as low as the best it is the one whose step is nearest to the usual: what a step that
-        is far off costs shows later than in a short descent.
+        Of the descents that end nearly as low as the best, it is the descent whose step is nearest to the usual: what
+        a step that is far off costs shows later than in a short descent.
         """
         clear = [descent for descent in self.tried if self._is_better(descent)]
         if not clear:
@@ -116,7 +116,7 @@ class Tried(NamedTuple):
     Attributes:
         descents: what they came to.
         judges: which examples judged them.
-        at_peak: whether the usual step is that of a schedule's peak, while the schedule is elsewhere.
+        at_peak: whether the usual step is the peak of a schedule, while the schedule is elsewhere.
     """
 
     descents: Descents
@@ -135,7 +135,7 @@ def short_descents(
 ) -> Descents:
     """Descend from the weights as they are, on copies of them, with several step sizes.
 
-    All step sizes see the same batches in the same order, so that descents differ by their step sizes alone. The search
+    All step sizes see the same batches in the same order, so that descents differ only by their step sizes. The search
     begins at the usual step and goes up by factors of √10 while it ends lower, then down. Momentum begins at rest; Adam
     goes on from its averages.
 

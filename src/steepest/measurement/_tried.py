@@ -141,7 +141,7 @@ def _material(context: Context, examples: int, size: int) -> _Material:
         judge = on_batches(subject, batches[STEPS * DRAWS :], subject.batches.size)
     elif context.held_out is not None:
         judge = context.held_out
-        if subject.normalizes:  # its running statistics are not those of weights that have moved
+        if subject.normalizes:  # its running statistics belong to weights that have not moved
             judge = on_batches(subject, judge.batches.source, subject.batches.size)
     return _Material(draws, judge, judges)
 

@@ -1,4 +1,4 @@
-"""What the contrastive bound loses for a small representation, from the covariances of its classes alone."""
+"""What the contrastive bound loses for a small representation, from the covariances of its classes."""
 
 from typing import NamedTuple
 
@@ -28,7 +28,7 @@ class Slack(NamedTuple):
 
 
 def leading_slack(features: Values, shares: Values) -> Slack:
-    """Return the slack of a small representation from its class covariances alone.
+    """Return the slack of a small representation, which depends only on its class covariances.
 
     Given x, v = f(x)ᵀ(f(x⁺) − f(x⁻)) has variance fᵀ(Σ_c + Σ_c')f, and ℓ'' = 1/(4 log 2) at zero. The mean of v
     enters both losses alike, so that what is left is of fourth order in f.

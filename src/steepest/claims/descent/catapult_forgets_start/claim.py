@@ -48,7 +48,7 @@ class CatapultForgetsStart(kit.Claim[None]):
 
     def predict(self, setting):
         return kit.law(
-            test_error=("clock", [1.0, 1.0]),  # over that of lazy networks, at most
+            test_error=("clock", [1.0, 1.0]),  # over the error of lazy networks, at most
             silent_error=("clock", [1.0, 1.0]),  # of lazy ones that start silent, over thrown ones'
         )
 

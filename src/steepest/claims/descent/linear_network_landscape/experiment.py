@@ -63,7 +63,7 @@ def turned_points(
 def certificates(
     target: Values, networks: Sequence[tuple[Values, ...]], middles: Values
 ) -> list[list[Critical]]:
-    """Return what autodiff finds at critical points, at unbalanced ones, and at those of a middle layer only.
+    """Return what autodiff finds at critical points, at unbalanced points, and at points of a middle layer only.
 
     Args:
         target: Y.

@@ -1,4 +1,4 @@
-"""At output scale 1/N, one-pass SGD with step size ε adds an error of order √ε to that of the width.
+"""At output scale 1/N, one-pass SGD with step size ε adds an error of order √ε to the width's error.
 
 Wide networks follow a limit flow. At step ε of one-pass SGD their error is the noise of the steps, which draw one
 example each. At width N it is the fluctuation of the start. The squared errors add up, each with its own constant.

@@ -115,7 +115,7 @@ class LangevinVariance(kit.Claim[Setting]):
         along = ((setting.start - setting.best) @ setting.directions) ** 2
         along *= self.beta * setting.curvatures
         return kit.seen(
-            # over those of exp(−βf)
+            # over the moments of exp(−βf)
             variance=(
                 "multiple seed direction",
                 kit.compiled(self.posterior)(jax.random.split(key)[0], setting),
