@@ -33,6 +33,7 @@ class TiedWells(kit.Claim[None]):
         "Independent wells have the gap of one well": "wells",
     }
     out_of_scope = {"spring": 0.5}
+    tiny = {"spring": 12.0}
 
     def axes(self):
         return {"ties": TIES, "dimension": DIMENSIONS}
