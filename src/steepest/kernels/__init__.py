@@ -52,6 +52,9 @@ from steepest.kernels.prediction._dynamics import Progress as Progress
 from steepest.kernels.prediction._dynamics import kernel_dynamics as kernel_dynamics
 from steepest.kernels.prediction._first_order import FirstOrder as FirstOrder
 from steepest.kernels.prediction._first_order import first_order_flow as first_order_flow
+from steepest.kernels.prediction._fit import Fitted as Fitted
+from steepest.kernels.prediction._fit import fit as fit
+from steepest.kernels.prediction._fit import log_marginal_likelihood as log_marginal_likelihood
 from steepest.kernels.prediction._regression import GaussianProcess as GaussianProcess
 from steepest.kernels.prediction._regression import Ridge as Ridge
 from steepest.kernels.prediction._regression import gaussian_process as gaussian_process

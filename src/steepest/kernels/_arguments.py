@@ -74,15 +74,14 @@ def as_variances(name: str, value: Any) -> jax.Array:
     return jnp.asarray(value, float)
 
 
-def check_limit_given(limit: Any) -> None:
-    """Raise a UserError unless this is the limit of a network."""
+def check_limit_given(limit: Any, *, traces: bool = False) -> None:
+    """Raise a UserError unless this is the limit of a network, of known numbers unless it may be one that JAX traces."""
     if isinstance(limit, (Limit, WideLimit)):
-        try:
-            hash(limit)
-        except TypeError:
+        if not traces and any(map(traced, jax.tree.leaves(limit))):
             raise UserError(
-                "the coefficients of a limit are numbers, and JAX traces some of these; take differences of two limits"
-            ) from None
+                "JAX traces coefficients of this limit, as by grad, jit or vmap; gram and kernel_function take it, and "
+                "for others make the limit of known numbers"
+            )
         return
     hint = "call its limit()" if isinstance(limit, Network) else "make one by mlp(...).limit()"
     raise UserError(f"expected the limit of a network, got {_shown(limit)}; {hint}")

@@ -17,7 +17,17 @@ from steepest.kernels._arguments import as_floats, check_limit_given
 from steepest.kernels.connected._direct import Direct
 from steepest.kernels.connected._layers import predict_signal
 from steepest.kernels.connected._tabulated import Tabulated, part, put, squares
-from steepest.kernels.wide import Mask, Positions, behind_nodes, check_mask
+from steepest.kernels.wide import (
+    Mask,
+    NoSeries,
+    Positions,
+    behind_nodes,
+    check_mask,
+    has_series,
+    is_traced,
+    nodes_of,
+    traced_gram,
+)
 from steepest.nn.activations import jumps
 from steepest.nn.layers import WideLimit
 from steepest.nn.layers._masks import NO_POSITIONS, NO_SECOND_SET, blanked
@@ -25,6 +35,9 @@ from steepest.nn.networks import Limit
 
 LARGEST = 4e9  # bytes of the kernels between all positions that are given at once
 THREADS = 8
+PAIRS = (
+    2**18
+)  # of inputs, up to which the series of smooth activations are summed sooner than a table is made
 TILE = 256  # rows of a tile: what is computed for it stays in the cache
 
 
@@ -34,9 +47,10 @@ class Gram(NamedTuple):
     Attributes:
         nngp: covariance of the outputs at initialization, shape ``(n, m)``.
         ntk: tangent kernel, shape ``(n, m)``; NaN when σ jumps.
-        error: of a fully connected network the largest error of the table, relative to √(K_αα K_ββ); to it comes the
+        error: of a table of a fully connected network its largest error, relative to √(K_αα K_ββ); to it comes the
             rounding of the dtype, and for kinked σ that of the angle: 1e-8 (float64) or 3e-4 (float32) between
-            inputs that are nearly parallel. Of a network of layers a bound of all of it, rounding too, of which kinked
+            inputs that are nearly parallel. Of a network of layers, and of few inputs of a fully connected one with a
+            smooth σ, a bound of all of it, rounding too, of which kinked
             σ make the worst case that signals at two positions are nearly parallel in every layer. Behind pools,
             attention or matrices, where variances are means over pairs, what their errors change is counted to first
             order.
@@ -61,8 +75,13 @@ def gram(
 
     Of a fully connected network depth and activation cost little per entry: the recursion is tabulated once as a
     function of two norms and an angle (``tabulate``), and the table is kept; a few layers with closed forms over
-    unequal norms are evaluated directly. Of a network of layers each pair of positions runs through all layers, and
-    only the pairs that the output depends on. The result has the dtype of x: float64 or float32.
+    unequal norms are evaluated directly, and of few inputs the series of a smooth activation. Of a network of layers
+    each pair of positions runs through all layers, and only the pairs that the output depends on. The result has the
+    dtype of x: float64 or float32.
+
+    Where JAX traces the inputs or coefficients of the limit, as in ``jax.grad`` over C_W and C_b, both kernels are
+    arrays of JAX in the precision that it has there, and can be differentiated. Their ``error`` is then what the series
+    of activations leave, each by itself, and no bound of the whole.
 
     Args:
         limit: of ``mlp(...).limit()``, or of ``network(...).limit()`` of ``steepest.nn.layers``.
@@ -85,8 +104,14 @@ def gram(
     >>> gram(net.limit(), np.array([[1.0, 1.0], [1.0, -1.0]])).ntk.round(4).tolist()
     [[6.0, 1.3714], [1.3714, 6.0]]
     """
+    check_limit_given(limit, traces=True)
+    if is_traced(limit, x, other):
+        for given in (x, other):
+            if given is not None:
+                _check_shape(given, limit)
+        return Gram(*traced_gram(limit, x, other, mask, other_mask))
     x, other, masks = checked_inputs(limit, x, other, mask, other_mask)
-    way = evaluator(limit, x, other, tolerance, masks)
+    way = evaluator(limit, x, other, tolerance, masks, once=True)
     rows = rows_of(way, x, masks, 0)
     columns = rows if other is None else rows_of(way, other.astype(x.dtype), masks, 1)
     shape = (len(x), columns[0].shape[-2])
@@ -456,15 +481,21 @@ def evaluator(
     other: NDArray | None = None,
     tolerance: float | None = None,
     masks: Masks | None = None,
+    *,
+    once: bool = False,
 ) -> Tabulated | Direct | Positions:
-    """Choose the faster way to the kernels of these inputs."""
+    """Choose the faster way to the kernels of these inputs, and of no others if it is used ``once``."""
     if isinstance(limit, WideLimit):
         return Positions.of(limit, x, other, tolerance, masks=masks)
-    return (
-        Direct.of(limit, x)
-        if Direct.suits(limit, x, other)
-        else Tabulated.of(limit, x, other, tolerance)
-    )
+    if Direct.suits(limit, x, other):
+        return Direct.of(limit, x)
+    pairs = len(x) * len(x if other is None else other)
+    if once and pairs <= PAIRS and has_series(limit.activation):
+        try:
+            return Positions.of(nodes_of(limit), x, other, tolerance)
+        except NoSeries:  # a table is made by other ways too
+            pass
+    return Tabulated.of(limit, x, other, tolerance)
 
 
 def blocks(n: int, tile: int) -> list[slice]:

@@ -13,7 +13,8 @@ from steepest.kernels.duals._moments import certified_means, padded
 from steepest.nn.activations import Activation, DualForm, closed_form, gaussian_mean, jumps
 
 # the trapezoidal rule is exact to rounding for smooth σ at deviations to 20
-NODES = np.linspace(-13.0, 13.0, 2049)
+REACH = 13.0
+NODES = 2049
 TERMS = 1024
 Vector = NDArray[np.float64]
 
@@ -169,24 +170,38 @@ def _quadrature(activation, triples, roots, tolerance) -> Moments:
 # ---------------------------------------------------------------------------------------- Hermite expansion
 
 
+class Basis(NamedTuple):
+    """The trapezoidal rule against the normal density, and normalized Hermite polynomials on it."""
+
+    nodes: Vector
+    """Shape ``(nodes,)``."""
+    weights: Vector
+    """Times the density."""
+    values: NDArray[np.float64]
+    """``he_k`` times the weights, shape ``(nodes, terms)``."""
+
+
 @lru_cache
-def _basis() -> NDArray[np.float64]:
-    """Return normalized Hermite polynomials times the trapezoidal weights, shape ``(nodes, TERMS)``."""
-    weights = np.exp(-(NODES**2) / 2) / np.sqrt(2 * np.pi) * (NODES[1] - NODES[0])
-    basis = np.empty((TERMS, len(NODES)))
+def trapezoid_basis(count: int, terms: int) -> Basis:
+    """Return a rule with so many nodes on ±13 deviations, and so many polynomials."""
+    nodes = np.linspace(-REACH, REACH, count)
+    weights = np.exp(-(nodes**2) / 2) / np.sqrt(2 * np.pi) * (nodes[1] - nodes[0])
+    basis = np.empty((terms, count))
     # the square root of the density goes into the recurrence, so that high orders do not overflow
-    before = np.zeros_like(NODES)
+    before = np.zeros_like(nodes)
     now = np.sqrt(weights)
-    for k in range(TERMS):
+    for k in range(terms):
         basis[k] = now * np.sqrt(weights)
         # √(k + 1) he_{k+1} = x he_k − √k he_{k−1}, normalized to E he_k² = 1
-        before, now = now, (NODES * now - np.sqrt(k) * before) / np.sqrt(k + 1)
-    return basis.T
+        before, now = now, (nodes * now - np.sqrt(k) * before) / np.sqrt(k + 1)
+    return Basis(nodes, weights, basis.T)
 
 
 @lru_cache
 def _on_nodes(activation: Activation) -> Callable:
-    return jax.jit(lambda deviations: activation(deviations[:, None] * NODES))
+    return jax.jit(
+        lambda deviations: activation(deviations[:, None] * trapezoid_basis(NODES, TERMS).nodes)
+    )
 
 
 def hermite_coefficients(
@@ -201,7 +216,7 @@ def hermite_coefficients(
     with jax.enable_x64(True):
         deviations = padded(np.sqrt(variances), 16)
         values = np.asarray(_on_nodes(activation)(deviations))[: len(variances)]
-    return values @ _basis()[:, :terms]
+    return values @ trapezoid_basis(NODES, TERMS).values[:, :terms]
 
 
 def _hermite(activation, variances, first, second, covariances, tolerance) -> Moments | None:

@@ -1,6 +1,12 @@
 """Kernels of infinitely wide networks of any architecture: nodes, positions, displacements."""
 
+from steepest.kernels.wide import nodes as nodes  # registers the rules
+from steepest.kernels.wide._duals import NoSeries as NoSeries
+from steepest.kernels.wide._duals import has_series as has_series
+from steepest.kernels.wide._function import is_traced as is_traced
 from steepest.kernels.wide._function import kernel_function as kernel_function
+from steepest.kernels.wide._function import nodes_of as nodes_of
+from steepest.kernels.wide._function import traced_gram as traced_gram
 from steepest.kernels.wide._heads import over_heads as over_heads
 from steepest.kernels.wide._outputs import behind_nodes as behind_nodes
 from steepest.kernels.wide._plan import plan_of as plan_of

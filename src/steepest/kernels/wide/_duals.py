@@ -2,6 +2,9 @@
 
 Three ways: scale-invariant σ through the angle; a closed form of both variances; a Hermite series (Mehler 1866), whose
 coefficients are numbers at each position. Each says how large its error can be, in units of ``√(E σ(u)² E σ(v)²)``.
+Where JAX traces variances, the series' coefficients are integrals (``Expansion``) instead of tables (``Series``).
+
+What pairs need beside these numbers is a ``Pairing``: programs are compiled for it, whatever the variances.
 """
 
 import math
@@ -18,7 +21,12 @@ from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
-from steepest.kernels.duals._expectations import at_rest, hermite_coefficients, single_moments
+from steepest.kernels.duals._expectations import (
+    at_rest,
+    hermite_coefficients,
+    single_moments,
+    trapezoid_basis,
+)
 from steepest.nn.activations import (
     Activation,
     DualForm,
@@ -30,8 +38,24 @@ from steepest.nn.activations import (
 )
 
 TERMS = 512  # of a series, before a tolerance is refused
+SHAPES = 16  # numbers of terms are multiples of it, so that few shapes are compiled
+RULE = 1025  # nodes of the trapezoidal rule where JAX traces variances: exact to rounding up to deviations of ten
+POSITIONS = 4096  # at which these integrals are computed at a time
 NODES = (8, 16, 32, 64, 128, 256)
 FLOOR = 1e-12  # relative to the largest variance: where an angle is asked for, smaller ones count as this
+
+
+class NoSeries(UserError):
+    """A Hermite series does not meet the tolerance."""
+
+
+def has_series(activation: Activation) -> bool:
+    """Tell whether expectations of an activation are summed as a Hermite series."""
+    return (
+        closed_form(activation) is None
+        and not activation.kinks
+        and homogeneous_slopes(activation) is None
+    )
 
 
 class Singles(NamedTuple):
@@ -104,12 +128,10 @@ class ScaleInvariant:
 
     def singles(self, variances: NDArray[np.float64]) -> Singles:
         """Return expectations at single positions."""
-        # E σ² = K (a₊² + a₋²)/2, and E σ'² the same without K
-        square = (self.left**2 + self.right**2) / 2
-        live = np.where(variances > 0, square, self.still**2)
+        value, slope, mean = self.moments(variances, np)
         # a line has no corner
         curvature = np.full_like(variances, np.inf if self.size else 0.0)
-        return Singles(square * variances, live, curvature, self.mean(variances, np))
+        return Singles(value, slope, curvature, mean)
 
     def bends(self, variances: NDArray[np.float64]) -> Bends:
         """Return how the first expectation changes with a variance; the second does as its corner says.
@@ -127,6 +149,18 @@ class ScaleInvariant:
         root, *_ = self.sides(variances, xp)
         # E max(z, 0) = √(K/2π), and minus that on the left
         return (self.right - self.left) / math.sqrt(2 * math.pi) * root
+
+    def moments(self, variances: Any, xp: Any) -> tuple[Any, Any, Any]:
+        """Return E σ², E σ'² and E σ, in JAX or NumPy."""
+        # E σ² = K (a₊² + a₋²)/2, and E σ'² the same without K
+        square = (self.left**2 + self.right**2) / 2
+        live = xp.where(variances > 0, square, self.still**2)
+        return square * variances, live, self.mean(variances, xp)
+
+    @property
+    def pairing(self) -> "ScaleInvariant":
+        """Return what programs are compiled for: all of it."""
+        return self
 
     @property
     def arrays(self) -> int:
@@ -200,9 +234,17 @@ class Closed:
         third = _third_table(self.activation, low / 1.05, high * 1.05).at(variances)[..., 0]
         return Bends(self.singles(variances).curvature, third)
 
-    def mean(self, variances: Array) -> Array:
-        """Return E σ(z), in JAX."""
-        return gaussian_mean(self.activation.function, variances, self.activation.kinks).value
+    def moments(self, variances: Array, xp: Any) -> tuple[Any, Any, Any]:
+        """Return E σ², E σ'² and E σ, in JAX."""
+        del xp
+        value, slope = self.pair(variances, [variances], [variances])
+        mean = gaussian_mean(self.activation.function, variances, self.activation.kinks).value
+        return value, slope, mean
+
+    @property
+    def pairing(self) -> "Closed":
+        """Return what programs are compiled for: all of it."""
+        return self
 
     @property
     def arrays(self) -> int:
@@ -253,26 +295,35 @@ class Series:
     def singles(self, variances: NDArray[np.float64]) -> Singles:
         """Return expectations at single positions."""
         table = _series_table(self.activation, self.low, self.high)
-        value, slope, curvature, mean = np.moveaxis(table.only(slice(4)).at(variances), -1, 0)
-        if not self.empty:
-            return Singles(value, slope, curvature, mean)
-        still, steepness = at_rest(self.activation)
-        or_at_rest = lambda values, still: np.where(variances > 0, values, still)
-        mean = or_at_rest(mean, still)
-        return Singles(
-            or_at_rest(value, still**2), or_at_rest(slope, steepness**2), curvature, mean
-        )
+        curvature = table.only(slice(2, 3)).at(variances)[..., 0]
+        value, slope, mean = self.moments(variances, np)
+        return Singles(value, slope, curvature, mean)
 
-    def mean(self, variances: Array) -> Array:
-        """Return E σ(z), in JAX."""
+    def moments(self, variances: Any, xp: Any) -> tuple[Any, Any, Any]:
+        """Return E σ², E σ'² and E σ, in JAX or NumPy."""
         table = _series_table(self.activation, self.low, self.high)
-        mean = table.only(slice(3, 4)).at(variances, jnp)[..., 0]
-        return jnp.where(variances > 0, mean, at_rest(self.activation)[0]) if self.empty else mean
+        value, slope, _, mean = xp.moveaxis(table.only(slice(4)).at(variances, xp), -1, 0)
+        if not self.empty:
+            return value, slope, mean
+        still, steepness = at_rest(self.activation)
+        or_at_rest = lambda values, still: xp.where(variances > 0, values, still)
+        value, slope = or_at_rest(value, still**2), or_at_rest(slope, steepness**2)
+        return value, slope, or_at_rest(mean, still)
+
+    def covers(self, variances: Any) -> Any:
+        """Tell of each variance whether it is in range."""
+        inside = (self.low <= variances) & (variances <= self.high)
+        return inside | ((variances == 0) if self.empty else False)
 
     def bends(self, variances: NDArray[np.float64]) -> Bends:
         """Return how both expectations change with a variance."""
         third = _third_table(self.activation, self.low, self.high).at(variances)[..., 0]
         return Bends(self.singles(variances).curvature, third)
+
+    @property
+    def pairing(self) -> "Mehler":
+        """Return what programs are compiled for; how many terms there are is a shape."""
+        return Mehler(self.step, self.first, self.empty)
 
     @property
     def arrays(self) -> int:
@@ -290,30 +341,139 @@ class Series:
         inverse = 1 / xp.sqrt(xp.maximum(variances, self.low))
         if not self.empty:
             return [inverse, h]
-        live = variances > 0
-        still, steepness = at_rest(self.activation)
-        orders = self.first + self.step * np.arange(h.shape[0])
-        at_zero = np.where(orders == 0, still, 0.0).reshape(-1, *(1 for _ in variances.shape))
         # E σ'(u) = h_1/√K by Stein
         mean_slope = table.only(slice(5, 6)).at(variances, xp)[..., 0] * inverse
-        return [
-            xp.where(live, inverse, 0.0),
-            xp.where(live, h, at_zero),
-            xp.where(live, mean_slope, steepness),
-        ]
+        return _or_at_rest(self, variances, inverse, h, mean_slope, xp)
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """The series of a smooth σ where JAX traces variances: its coefficients are integrals by the trapezoidal rule.
+
+    Attributes:
+        activation: σ.
+        step: 2 where all odd or all even coefficients are zero.
+        first: 1 where the even ones are.
+        terms: of the series, those that are zero among them.
+    """
+
+    activation: Activation
+    step: int
+    first: int
+    terms: int = 256
+
+    def moments(self, variances: Array, xp: Any) -> tuple[Any, Any, Any]:
+        """Return E σ², E σ'² and E σ, in JAX."""
+        del xp
+        value, slope, mean, _ = self._integrals(variances)
+        still, steepness = at_rest(self.activation)
+        live = variances > 0
+        return (
+            jnp.where(live, value, still**2),
+            jnp.where(live, slope, steepness**2),
+            jnp.where(live, mean, still),
+        )
+
+    def remainder(self, variances: Array) -> Array:
+        """Return what the series leaves of E σ² and E σ'² at most, relative to them: by Parseval's equation."""
+        value, slope, _, h = self._integrals(variances)
+        orders = self.first + self.step * jnp.arange(h.shape[0], dtype=h.dtype)
+        orders = orders.reshape(-1, *(1 for _ in variances.shape))
+        left = 1 - (h**2).sum(0) / value
+        left_slope = 1 - (orders * h**2).sum(0) / (variances * slope)
+        return jnp.where(variances > 0, jnp.maximum(jnp.abs(left), jnp.abs(left_slope)), 0.0)
+
+    @property
+    def pairing(self) -> "Mehler":
+        """Return what programs are compiled for."""
+        return Mehler(self.step, self.first, empty=True, rolled=True)
+
+    @property
+    def arrays(self) -> int:
+        """Count the arrays of ``sides``."""
+        return 3
+
+    def sides(self, variances: Any, xp: Any = jnp) -> list[Any]:
+        """Return what ``Series`` does, of variances that may be zero."""
+        h = self._integrals(variances)[3]
+        inverse = 1 / jnp.sqrt(jnp.where(variances > 0, variances, 1.0))
+        # E σ'(u) = h_1/√K by Stein, zero if all odd coefficients are
+        mean_slope = h[0 if self.first else 1] * inverse if self.first or self.step == 1 else 0.0
+        return _or_at_rest(self, variances, inverse, h, mean_slope, xp)
+
+    def _integrals(self, variances: Array) -> tuple[Array, Array, Array, Array]:
+        """Return E σ², E σ'², E σ and the ``h_k``, k first, some positions at a time."""
+        basis = trapezoid_basis(RULE, self.terms)
+        nodes = jnp.asarray(basis.nodes, variances.dtype)
+        weights = jnp.asarray(basis.weights, variances.dtype)
+        orders = jnp.asarray(basis.values[:, self.first :: self.step], variances.dtype)
+
+        @jax.checkpoint  # or all positions' values at all nodes are kept for derivatives
+        def one(variance: Array) -> tuple[Array, ...]:
+            z = jnp.sqrt(jnp.where(variance > 0, variance, 1.0)) * nodes
+            σ, slope = self.activation(z), self.activation.slope(z)
+            return (σ**2) @ weights, (slope**2) @ weights, σ @ weights, σ @ orders
+
+        value, slope, mean, h = jax.lax.map(one, variances.ravel(), batch_size=POSITIONS)
+        shaped = lambda numbers: numbers.reshape(variances.shape)
+        return shaped(value), shaped(slope), shaped(mean), h.T.reshape(-1, *variances.shape)
+
+
+def _or_at_rest(
+    series: "Series | Expansion", variances: Any, inverse: Any, h: Any, mean_slope: Any, xp: Any
+) -> list[Any]:
+    """Return the numbers of a series where some variances are zero: there only σ(0) and σ'(0) are left."""
+    live = variances > 0
+    still, steepness = at_rest(series.activation)
+    orders = series.first + series.step * np.arange(h.shape[0])
+    at_zero = np.where(orders == 0, still, 0.0).reshape(-1, *(1 for _ in variances.shape))
+    return [
+        xp.where(live, inverse, 0.0),
+        xp.where(live, h, at_zero),
+        xp.where(live, mean_slope, steepness),
+    ]
+
+
+@dataclass(frozen=True)
+class Mehler:
+    """``E σ(u)σ(v) = Σ_k h_k(K_αα) h_k(K_ββ) ρ^k`` and its derivative, for any coefficients.
+
+    Attributes:
+        step: 2 where all odd or all even coefficients are zero.
+        first: 1 where the even ones are.
+        empty: whether some variances are zero, at positions where no signal arrives.
+        rolled: whether terms are a loop of the program: compiled soon, also with derivatives, and slower afterwards.
+    """
+
+    step: int
+    first: int
+    empty: bool
+    rolled: bool = False
 
     def pair(self, k: Array, one: list[Array], two: list[Array]) -> tuple[Array, Array]:
         """Compute both by Horner's rule, in ρ² where every other term is zero."""
         scale = one[0] * two[0]
         rho = jnp.clip(k * scale, -1.0, 1.0)
         power = rho**self.step
-        value = jnp.zeros_like(rho)
-        slope = jnp.zeros_like(rho)
-        for i in reversed(range(one[1].shape[0])):
-            order = self.first + i * self.step
-            product = one[1][i] * two[1][i]
-            value = value * power + product
-            slope = slope * power + order * product if order else slope
+        sums = jnp.zeros_like(rho), jnp.zeros_like(rho)
+        orders = self.first + self.step * np.arange(one[1].shape[0])
+        constant = int(orders[0] == 0)  # a term that the derivative does not have
+
+        def add(sums: tuple[Array, Array], term: tuple) -> tuple[tuple[Array, Array], None]:
+            order, first, second = term
+            product = first * second
+            return (sums[0] * power + product, sums[1] * power + order * product), None
+
+        if self.rolled:
+            terms = jnp.asarray(orders, rho.dtype), one[1], two[1]
+            rest = tuple(array[constant:] for array in terms)
+            sums, _ = jax.lax.scan(add, sums, rest, reverse=True)
+        else:
+            for i in reversed(range(constant, len(orders))):
+                sums, _ = add(sums, (orders[i], one[1][i], two[1][i]))
+        value, slope = sums
+        if constant:
+            value = value * power + one[1][0] * two[1][0]
         odd = bool(self.first)
         if odd:  # a factor ρ is left in the value
             value = value * rho
@@ -324,23 +484,27 @@ class Series:
         return value, slope
 
 
-Dual = ScaleInvariant | Closed | Series
+Dual = ScaleInvariant | Closed | Series | Expansion
+Pairing = ScaleInvariant | Closed | Mehler
 
 
 def dual_of(
     activation: Activation,
-    variances: NDArray[np.float64],
+    variances: NDArray[np.float64] | None,
     tolerance: float,
     room: float = 1.05,
 ) -> Dual:
     """Choose the way of an activation at these variances, and at those larger or smaller by the factor ``room``.
+
+    Of None, which stands for variances that JAX traces, the way is one at any variances.
 
     Raises:
         UserError: where no way meets the tolerance.
     """
     slopes = homogeneous_slopes(activation)
     if slopes is not None:
-        return ScaleInvariant(*slopes, at_rest(activation)[1], empty=not variances.all())
+        empty = variances is None or not variances.all()
+        return ScaleInvariant(*slopes, at_rest(activation)[1], empty=empty)
     if any(value for _, value, _ in jumps(activation)):
         raise UserError(
             f"{activation.name} jumps, so that there is no tangent kernel; nngp and ntk of mlp() take it without "
@@ -353,6 +517,8 @@ def dual_of(
             f"{activation.name} has corners and no closed form: its kernel between positions is not known to a "
             "tolerance; use a smooth activation or one of relu, leaky_relu, abs, gelu, erf, or mlp() without positions"
         )
+    if variances is None:
+        return Expansion(activation, *_parity(activation))
     live = variances[variances > 0]
     high = float(live.max(initial=0.0)) or 1.0
     low = max(float(live.min(initial=high)), FLOOR * high)
@@ -374,19 +540,30 @@ def _series(
     left_slope = np.abs(1 - np.cumsum(k * h**2, 1) / middle[:, None] / slope[:, None]).max(0)
     enough = np.flatnonzero(np.maximum(left, left_slope) <= tolerance)
     if not len(enough):
-        raise UserError(
+        raise NoSeries(
             f"a Hermite series of {activation.name} cannot meet the tolerance {tolerance:g} at variances from "
             f"{low:.3g} to {high:.3g}: pass tolerance={2 * np.maximum(left, left_slope).min():.0e}, which it meets, or "
             "use a smaller c_w"
         )
-    terms = int(enough[0]) + 1
+    terms = min(-(-int(enough[0] + 1) // SHAPES) * SHAPES, TERMS)
+    step, first = _parity_of(h)
+    errors = float(left[terms - 1]), float(left_slope[terms - 1])
+    rounded = [error + table.error for error in errors]
+    return Series(activation, low, high, terms, step, first, rounded[0], rounded[1], empty)
+
+
+def _parity_of(h: NDArray[np.float64]) -> tuple[int, int]:
+    """Return the step between coefficients that are not zero, and the first of them."""
     size = np.abs(h).max()
     odd = np.abs(h[:, 1::2]).max() > 1e-13 * size
     even = np.abs(h[:, ::2]).max() > 1e-13 * size
-    step = 1 if odd and even else 2
-    errors = float(left[terms - 1]), float(left_slope[terms - 1])
-    rounded = [error + table.error for error in errors]
-    return Series(activation, low, high, terms, step, int(not even), rounded[0], rounded[1], empty)
+    return 1 if odd and even else 2, int(not even)
+
+
+@lru_cache
+def _parity(activation: Activation) -> tuple[int, int]:
+    with jax.ensure_compile_time_eval():
+        return _parity_of(hermite_coefficients(activation, np.array([1.0]), TERMS))
 
 
 class Interpolant(NamedTuple):

@@ -1,43 +1,32 @@
-"""The kernels of two inputs as a function of JAX: to be differentiated, mapped and compiled with what surrounds it."""
+"""Kernels inside of JAX's transformations: differentiated, mapped and compiled, by inputs and by coefficients."""
 
 from dataclasses import replace
 from functools import partial
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from steepest.core.errors import UserError
+from steepest.core.given import traced
 from steepest.kernels._arguments import as_floats, check_limit_given
 from steepest.kernels.connected._layers import Kernels
-from steepest.kernels.wide._duals import Dual, ScaleInvariant, Series
+from steepest.kernels.wide._duals import Dual, Expansion, ScaleInvariant, Series
 from steepest.kernels.wide._evaluate import attention_weights, evaluate
 from steepest.kernels.wide._plan import Plan, plan_of
-from steepest.kernels.wide._presence import Presence, check_mask, followed
+from steepest.kernels.wide._presence import check_mask
 from steepest.kernels.wide._survey import survey
-from steepest.kernels.wide._walk import window_mean
+from steepest.kernels.wide._walk import Walk
 from steepest.nn.layers import WideLimit
 from steepest.nn.layers._masks import NO_POSITIONS, as_mask, blanked
-from steepest.nn.layers._nodes import (
-    Activate,
-    AllPositions,
-    Attend,
-    Average,
-    Concatenate,
-    EqualPositions,
-    Input,
-    Linear,
-    Mix,
-    Node,
-    Normalize,
-    Product,
-    Sum,
-)
+from steepest.nn.layers._nodes import Activate, Input, Linear, Node, Normalize, Sum
 from steepest.nn.networks import Limit
 
 TOLERANCE = 1e-7
 ROOM = 2.0  # factor by which variances may differ from those of ``like``
+CELLS = 2**16  # pairs of positions and inputs that are computed at a time
 
 
 class KernelFunction(Protocol):
@@ -87,7 +76,7 @@ def kernel_function(
     >>> bool(jnp.isfinite(jax.grad(lambda x: kernel(x, one).ntk)(one)).all())
     True
     """
-    check_limit_given(limit)
+    check_limit_given(limit, traces=True)
     general = nodes_of(limit) if isinstance(limit, Limit) else limit
     plan = plan_of(general)
     like = as_floats("like", like).astype(float)
@@ -98,21 +87,9 @@ def kernel_function(
         raise UserError(
             f"like needs inputs of shape (n, {', '.join(map(str, shape))}), got {like.shape}"
         )
-    if mask is None:
-        _need_finite(like)
-        duals = survey(plan, like, tolerance, room=ROOM).duals
-    else:
-        _need_space(limit)
-        mask = check_mask(general, like, mask)
-        like = blanked(like, mask, np)
-        _need_finite(like)
-        holed = plan_of(general, masked=True)
-        duals = survey(holed, like, tolerance, room=ROOM, mask=mask).duals
-    # an input that will come may be zero, or have patches of zeros
-    duals = tuple(
-        replace(d, empty=True) if isinstance(d, (ScaleInvariant, Series)) else d for d in duals
-    )
-    end = len(general.nodes) - 1
+    duals = None
+    if not is_traced(limit):
+        duals = _covering(plan, limit, like, mask, tolerance)
 
     def kernel(
         x: Array, other: Array, mask: Array | None = None, other_mask: Array | None = None
@@ -127,14 +104,31 @@ def kernel_function(
                     f"this kernel reads two inputs of shape {shape} without a batch axis, got {np.shape(given)}; use "
                     "jax.vmap for several, or gram"
                 )
-        one, inside = _sides(chosen, duals, jnp.asarray(x), mask)
-        two, inside_too = _sides(chosen, duals, jnp.asarray(other), other_mask)
-        pairs = evaluate(chosen, duals, end, one, two)
+        one = _walked(chosen, duals, jnp.asarray(x)[None], mask)
+        two = _walked(chosen, duals, jnp.asarray(other)[None], other_mask)
+        pairs = evaluate(chosen, one.padded_duals(), len(general.nodes) - 1, one.sides, two.sides)
         theta = jnp.zeros(()) if pairs.theta is None else pairs.theta[0, 0]
-        valid = jnp.where(inside & inside_too, 1.0, jnp.nan)
+        inside = jnp.asarray([True, *one.covered, *two.covered]).all()
+        valid = jnp.where(inside, 1.0, jnp.nan)
         return Kernels(pairs.k[0, 0] * valid, theta * valid)
 
     return kernel
+
+
+def _covering(
+    plan: Plan, limit: Limit | WideLimit, like: np.ndarray, mask: Any, tolerance: float
+) -> tuple[Dual | None, ...]:
+    """Choose expectations for inputs like these, of which some positions may be without signal."""
+    if mask is not None:
+        _need_space(limit)
+        mask = check_mask(plan.limit, like, mask)
+        like = blanked(like, mask, np)
+        plan = plan_of(plan.limit, masked=True)
+    _need_finite(like)
+    duals = survey(plan, like, tolerance, room=ROOM, mask=mask).duals
+    return tuple(
+        replace(d, empty=True) if isinstance(d, (ScaleInvariant, Series)) else d for d in duals
+    )
 
 
 def _need_finite(like: np.ndarray) -> None:
@@ -162,92 +156,105 @@ def nodes_of(limit: Limit) -> WideLimit:
             nodes.append(Normalize((source,)))
         nodes.append(Activate((len(nodes) - 1,), limit.activation))
         nodes.append(Linear((len(nodes) - 1,), *layer))
-        if limit.kept(index):
-            nodes.append(Sum((source, len(nodes) - 1), (limit.kept(index), 1.0)))
+        if 0 < index < limit.depth and (traced(limit.skip) or limit.skip):
+            nodes.append(Sum((source, len(nodes) - 1), (limit.skip, 1.0)))
     return WideLimit((1,), tuple(nodes), ((),) * len(nodes), limit.name)
 
 
-def _sides(
-    plan: Plan, duals: tuple[Dual | None, ...], x: Array, mask: Array | None
-) -> tuple[dict[int, list[Array]], Array]:
-    """Compute what pairs need of one input, and whether all variances are in range: ``_survey`` without bounds."""
-    places = [Presence(None, None)] * len(plan.limit.nodes)
+def is_traced(limit: Limit | WideLimit, *arrays: Any) -> bool:
+    """Tell whether JAX traces a coefficient of a limit, or one of these arrays."""
+    return any(map(traced, [*jax.tree.leaves(limit), *arrays]))
+
+
+class TracedGram(NamedTuple):
+    """Kernels of all pairs of inputs, as arrays of JAX.
+
+    Attributes:
+        nngp: shape ``(n, m)``.
+        ntk: shape ``(n, m)``.
+        error: what the series of activations leave at most, relative to their second moments, each by itself.
+    """
+
+    nngp: Array
+    ntk: Array
+    error: Array
+
+
+def traced_gram(
+    limit: Limit | WideLimit,
+    x: Array,
+    other: Array | None,
+    mask: Array | None,
+    other_mask: Array | None,
+) -> TracedGram:
+    """Compute what ``gram`` does where JAX traces coefficients or inputs, some rows at a time."""
+    general = nodes_of(limit) if isinstance(limit, Limit) else limit
+    if mask is not None or other_mask is not None:
+        _need_space(limit)
+    plan = plan_of(general, masked=mask is not None or other_mask is not None)
+    x = jnp.asarray(x, float)
+    one = _walked(plan, None, x, mask)
+    two = one if other is None else _walked(plan, None, jnp.asarray(other, x.dtype), other_mask)
+    columns = {i: [jnp.swapaxes(a, -1, -2) for a in arrays] for i, arrays in two.sides.items()}
+    rows = {i: [jnp.moveaxis(a, -2, 0) for a in arrays] for i, arrays in one.sides.items()}
+    duals = one.padded_duals()
+    end = len(general.nodes) - 1
+
+    @jax.checkpoint  # or derivatives would keep every layer of every pair
+    def row(sides: dict[int, list[Array]]) -> tuple[Array, Array]:
+        first = {i: [a[..., None, :] for a in arrays] for i, arrays in sides.items()}
+        pairs = evaluate(plan, duals, end, first, columns)
+        theta = jnp.zeros_like(pairs.k) if pairs.theta is None else pairs.theta
+        return pairs.k[0], theta[0]
+
+    m = columns[0][0].shape[-1]
+    size = min(len(x), max(1, CELLS // (m * plan.cells)))
+    k, theta = jax.lax.map(row, rows, batch_size=size)
+    if other is None:
+        last = one.diagonals[-1]
+        exact = (last.k, last.theta)
+        k, theta = (
+            a if d is None else jnp.fill_diagonal((a + a.T) / 2, d, inplace=False)
+            for a, d in zip((k, theta), exact, strict=True)
+        )
+    errors = [jnp.zeros(()), *_remainders(one), *([] if other is None else _remainders(two))]
+    return TracedGram(k, theta, jnp.stack(errors).max())
+
+
+def _remainders(walk: Walk) -> list[Array]:
+    """Return what each series leaves at most at these variances."""
+    found = []
+    for index, dual in enumerate(walk.chosen):
+        if isinstance(dual, Expansion):
+            (source,) = walk.plan.limit.nodes[index].sources
+            found.append(dual.remainder(walk.diagonals[source].k).max())
+    return found
+
+
+def _walked(
+    plan: Plan, duals: tuple[Dual | None, ...] | None, x: Array, mask: Array | None
+) -> Walk:
+    """Compute what pairs need of each input by itself, ``(n, *shape)``."""
+    if not jnp.issubdtype(x.dtype, jnp.floating):
+        x = x.astype(float)
     if plan.masked:
-        given = None if mask is None else jnp.asarray(mask)[None]
-        exists = as_mask(given, (1, *plan.limit.spaces[0]), jnp)
-        x = blanked(x, exists[0], jnp)
-        places = list(followed(plan.limit, exists, jnp))
-    inputs = jnp.moveaxis(x, -1, 0)[..., None]
-    precision = jnp.result_type(x, float)  # of whole numbers too, as gains are none
-    gains = [None if at.gain is None else jnp.asarray(at.gain, precision) for at in places]
-    of_gain = [[] if gain is None else [gain[..., None]] for gain in gains]
-    sides = {0: [inputs[..., None], *of_gain[0]]}
-    variances = [(inputs**2).mean(0)]
-    means = [inputs.mean(0)]
-    inside = jnp.asarray(True)
-    for index, node in enumerate(plan.limit.nodes[1:], 1):
-        first = node.sources[0]
-        space = plan.limit.spaces[first]
-        averaged = partial(window_mean, space=space, xp=jnp)
-        overall = partial(jnp.mean, axis=tuple(range(len(space))))
-        k = variances[first]
-        mean = means[first]
-        dual = duals[index]
-        numbers: list[Array] = []
-        mixes = isinstance(node, (Average, AllPositions, Mix, Attend))
-        if isinstance(node, (Activate, Normalize)) and places[first].exists is not None:
-            # as in a survey: zero where nothing is would be out of range
-            k = jnp.where(jnp.moveaxis(places[first].exists, 0, -1), k, k.max())
-        if isinstance(node, Activate):
-            assert dual is not None
-            own = dual.sides(k, jnp)
-            numbers = [side[..., None] for side in own]
-            if isinstance(dual, Series):
-                inside = inside & ((k == 0) | (k >= dual.low) & (k <= dual.high)).all()
-            mean = dual.mean(k)
-            k = dual.pair(k, own, own)[0]
-        elif isinstance(node, (Average, AllPositions, Mix)):
-            if isinstance(node, Mix):
-                matrix = jnp.asarray(node.array, k.dtype)
-                mean = (matrix @ mean.reshape(-1, 1)).reshape(*plan.limit.spaces[index], 1)
-            else:
-                mean = averaged(mean, node.window) if isinstance(node, Average) else overall(mean)
-        elif isinstance(node, Attend):
-            weights = attention_weights(plan, duals, index, sides)
-            numbers = [weights[..., None]]
-            mean = jnp.einsum("q...b,qb->...b", weights, mean.reshape(len(weights), -1))
-        elif isinstance(node, EqualPositions):
-            k = overall(k)
-            mean = overall(mean)
-        elif isinstance(node, Normalize):
-            # variance over the channels: E z² − (E z)²
-            spread = k - mean**2
-            numbers = [mean[..., None], 1 / jnp.sqrt(spread)[..., None]]
-            k = jnp.ones_like(k)
-            mean = jnp.zeros_like(k)
-        elif isinstance(node, Sum):
-            branches = list(zip(node.squares, node.sources, strict=True))
-            k = jnp.stack([r * variances[source] for r, source in branches]).sum(0)
-            # squares are r_i², by which kernels of a branch are multiplied; its mean is by r_i
-            of_means = zip(node.roots, node.sources, strict=True)
-            mean = jnp.stack([r * means[source] for r, source in of_means]).sum(0)
-        elif isinstance(node, Concatenate):
-            branches = list(zip(node.shares, node.sources, strict=True))
-            k = jnp.stack([share * variances[source] for share, source in branches]).sum(0)
-            mean = jnp.stack([share * means[source] for share, source in branches]).sum(0)
-        elif isinstance(node, Product):
-            k = jnp.stack([variances[source] for source in node.sources]).prod(0)
-            mean = jnp.stack([means[source] for source in node.sources]).prod(0)
-        elif isinstance(node, Linear):
-            k = node.c_b + node.c_w * (k if node.window is None else averaged(k, node.window))
-            mean = jnp.zeros_like(k)
-        if numbers or of_gain[index]:
-            sides[index] = [*numbers, *of_gain[index]]
-        gain = gains[index]
-        if mixes:
-            k = evaluate(plan, duals, index, sides, sides).k[..., 0]  # gained already
-        elif gain is not None:
-            k = k * gain**2
-        variances.append(k)
-        means.append(mean if gain is None else mean * gain)
-    return sides, inside
+        exists = jnp.ones((len(x), *plan.limit.spaces[0]), bool)
+        if mask is not None:
+            given = jnp.asarray(mask)
+            exists = as_mask(
+                given.reshape(exists.shape) if given.size == exists.size else given,
+                exists.shape,
+                jnp,
+            )
+        x = blanked(x, exists, jnp)
+        mask = exists
+    walk = Walk.begin(plan, x, mask, tolerance=TOLERANCE, duals=duals, xp=jnp)
+
+    def with_itself(index: int) -> tuple[Array, Array | None]:
+        pairs = evaluate(plan, walk.padded_duals(), index, walk.sides, walk.sides)
+        return pairs.k[..., 0], None if pairs.theta is None else pairs.theta[..., 0]
+
+    for index in range(1, len(plan.limit.nodes)):
+        weights = partial(attention_weights, plan, walk.padded_duals(), index, walk.sides)
+        walk.step(index, partial(with_itself, index), weights)
+    return walk

@@ -21,8 +21,8 @@ from steepest.kernels.wide._evaluate import behind_node, gained
 from steepest.kernels.wide._layouts import AllPairs
 from steepest.kernels.wide._plan import plan_of
 from steepest.kernels.wide._presence import Mask
-from steepest.kernels.wide._rules import Pairs
-from steepest.kernels.wide._walk import Values, Walk
+from steepest.kernels.wide._rule import Pairs, Values
+from steepest.kernels.wide._walk import Walk
 from steepest.nn.layers import WideLimit
 from steepest.nn.layers._nodes import Attend, AttendAtRandom
 from steepest.nn.types import Key
@@ -104,7 +104,8 @@ class Draw:
             self.computed.append(gained(mixed, index, self.layout, rows, columns))
             return
         dual = self.walk.padded_duals()[index]
-        self.computed.append(behind_node(self.layout, index, read, rows, columns, dual))
+        pairing = None if dual is None else dual.pairing
+        self.computed.append(behind_node(self.layout, index, read, rows, columns, pairing))
 
     def _with_itself(self, index: int, key: Key) -> tuple[Values, Values | None]:
         """Return both kernels of each input with itself at equal positions, ``(*space, n)``."""

@@ -9,9 +9,8 @@ from steepest.core.precision import arithmetic
 from steepest.kernels.wide._evaluate import at_nodes
 from steepest.kernels.wide._positions import Positions, blocks_of
 from steepest.kernels.wide._presence import Mask
-from steepest.kernels.wide._rules import Pairs
+from steepest.kernels.wide._rule import Diagonal, Pairs
 from steepest.kernels.wide._survey import error_of
-from steepest.kernels.wide._walk import Diagonal
 from steepest.nn.layers import WideLimit
 
 CELLS = 2**22  # pairs of positions of pairs of inputs that are computed at a time

@@ -12,52 +12,50 @@ attention, behind transposed convolutions, at circular padding where N > n, and 
 meet.
 """
 
-import itertools
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
+from steepest.kernels.wide._rule import Rule, rule_of
 from steepest.nn.layers import WideLimit
-from steepest.nn.layers._nodes import (
-    AllPositions,
-    Attend,
-    AttendAtRandom,
-    Average,
-    EqualPositions,
-    Linear,
-    Mix,
-    Node,
-)
-from steepest.nn.layers._window import Window
-
-MIXING = (Average, EqualPositions, AllPositions, Mix, Attend, AttendAtRandom)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Plan:
-    """What is computed. One limit has one plan (``plan_of``), by which compiled programs are found again.
+    """What is computed. Plans of one architecture are equal (``plan_of``), so that its programs are found again.
 
     Attributes:
-        limit: the network.
+        architecture: stands for what does not depend on coefficients.
+        limit: the network, with its coefficients.
         sizes: N of each node in each dimension; all multiples along strides.
         needed: displacements of each node, sorted, shape ``(count, dimensions)`` each, as tuples.
         apart: whether displacements stay apart; else all pairs of positions are computed at once.
         masked: whether some positions of some inputs do not exist.
     """
 
-    limit: WideLimit
-    sizes: tuple[tuple[int, ...], ...]
-    needed: tuple[tuple[tuple[int, ...], ...], ...]
-    apart: bool
-    masked: bool = False
+    architecture: object
+    limit: WideLimit = field(compare=False)
+    sizes: tuple[tuple[int, ...], ...] = field(compare=False)
+    needed: tuple[tuple[tuple[int, ...], ...], ...] = field(compare=False)
+    apart: bool = field(compare=False)
+    masked: bool = field(default=False, compare=False)
+
+    @cached_property
+    def rules(self) -> tuple[Rule, ...]:
+        """Return the rules of the nodes, with their coefficients."""
+        return tuple(rule_of(node) for node in self.limit.nodes)
+
+    def with_coefficients(self, coefficients: tuple[dict[str, Any], ...]) -> "Plan":
+        """Return the plan of the same architecture with other coefficients."""
+        return replace(self, limit=self.limit.with_coefficients(coefficients))
 
     def gained(self, node: int) -> bool:
         """Tell whether kernels behind a node are multiplied by numbers of its positions (``_presence.py``)."""
-        pooled = isinstance(self.limit.nodes[node], AllPositions)
-        return self.masked and (pooled or len(self.limit.spaces[node]) > 0)
+        return self.masked and (self.rules[node].weighs or len(self.limit.spaces[node]) > 0)
 
     @property
     def cells(self) -> int:
@@ -74,23 +72,21 @@ class Plan:
 
     def segment(self, end: int) -> list[int]:
         """List the nodes from the last mixing ones, which are not among them, up to this one."""
-        nodes = self.limit.nodes
         reached: set[int] = set()
         ahead = [end]
         while ahead:
             index = ahead.pop()
-            if index in reached or (isinstance(nodes[index], MIXING) and index != end):
+            if index in reached or (self.rules[index].mixes and index != end):
                 continue
             reached.add(index)
-            ahead += nodes[index].sources
+            ahead += self.limit.nodes[index].sources
         return sorted(reached)
 
     def mixing(self) -> list[int]:
         """List the nodes that mix displacements, in order."""
-        return [i for i, node in enumerate(self.limit.nodes) if isinstance(node, MIXING)]
+        return [i for i, rule in enumerate(self.rules) if rule.mixes]
 
 
-@lru_cache(maxsize=64)
 def plan_of(
     limit: WideLimit, *, positions: bool = False, masked: bool = False, drawn: bool = False
 ) -> Plan:
@@ -116,55 +112,57 @@ def plan_of(
             f"the output of the {limit.name} has positions of its own; end with flatten() or global_pool(), "
             "or take gram_positions"
         )
-    random = [i for i, node in enumerate(limit.nodes) if isinstance(node, AttendAtRandom)]
+    random = [i for i, node in enumerate(limit.nodes) if rule_of(node).drawn]
     if random and not drawn:
         raise UserError(
             f"attention with products over √d (node {random[0]}) has a kernel only in the mean over heads; "
             "gram_over_heads(limit, x, key) estimates it, or divide by d, scale='1/d'"
         )
-    if random or any(_is_transposed(node) for node in limit.nodes):
+    return replace(_planned(limit.structure, masked), limit=limit)
+
+
+@lru_cache(maxsize=64)
+def _planned(limit: WideLimit, masked: bool) -> Plan:
+    rules = [rule_of(node) for node in limit.nodes]
+    architecture = object()
+    if any(rule.drawn or _is_transposed(rule) for rule in rules):
         none = ((),) * len(limit.nodes)
-        return Plan(limit, limit.spaces, none, apart=False, masked=masked)
-    strides = _total_strides(limit)
+        return Plan(architecture, limit, limit.spaces, none, apart=False, masked=masked)
+    strides = _total_strides(limit, rules)
     sizes = _sizes(limit, strides)
-    needed = _needed(limit, sizes)
-    apart = all(_keeps_apart(node, limit, strides, sizes) for node in limit.nodes)
+    needed = _needed(limit, rules, sizes)
+    whole = zip(rules, limit.nodes, strict=True)
+    apart = all(_keeps_apart(rule, node.sources, limit, strides, sizes) for rule, node in whole)
     lists = tuple(tuple(map(tuple, np.argwhere(mask).tolist())) for mask in needed)
-    return Plan(limit, sizes, lists, apart, masked)
+    return Plan(architecture, limit, sizes, lists, apart, masked)
 
 
-def window_of_node(node: Node) -> Window | None:
-    """Return the window that a node slides over its source, if it has one."""
-    return node.window if isinstance(node, (Linear, Average)) else None
-
-
-def _is_transposed(node: Node) -> bool:
+def _is_transposed(rule: Rule) -> bool:
     """Tell whether outputs of a node are more than inputs: a displacement then goes on in several ways."""
-    window = window_of_node(node)
-    return window is not None and window.transposed
+    return rule.window is not None and rule.window.transposed
 
 
-def _keeps_apart(node: Node, limit: WideLimit, strides: list, sizes: tuple) -> bool:
+def _keeps_apart(
+    rule: Rule, sources: tuple[int, ...], limit: WideLimit, strides: list, sizes: tuple
+) -> bool:
     """Tell whether what a node does to a displacement depends on it alone."""
-    if isinstance(node, (Mix, Attend)) or len({strides[source] for source in node.sources}) > 1:
+    if not rule.apart or len({strides[source] for source in sources}) > 1:
         return False
-    window = window_of_node(node)
-    if window is None or window.padding != "circular":
+    if rule.window is None or rule.window.padding != "circular":
         return True
-    return sizes[node.sources[0]] == limit.spaces[node.sources[0]]
+    return sizes[sources[0]] == limit.spaces[sources[0]]
 
 
-def _total_strides(limit: WideLimit) -> list[tuple[int, ...]]:
+def _total_strides(limit: WideLimit, rules: list[Rule]) -> list[tuple[int, ...]]:
     """Return the product of the strides from the input to each node, in each dimension."""
     strides: list[tuple[int, ...]] = []
-    for node, space in zip(limit.nodes, limit.spaces, strict=True):
+    for node, rule, space in zip(limit.nodes, rules, limit.spaces, strict=True):
         if not node.sources:
             strides.append((1,) * len(space))
             continue
         before = strides[node.sources[0]]
-        window = window_of_node(node)
-        if window is not None:
-            before = tuple(a * r for a, r in zip(before, window.stride, strict=True))
+        if rule.window is not None:
+            before = tuple(a * r for a, r in zip(before, rule.window.stride, strict=True))
         strides.append(before if space else ())
     return strides
 
@@ -183,26 +181,13 @@ def _sizes(limit: WideLimit, strides: list[tuple[int, ...]]) -> tuple[tuple[int,
     return tuple(tuple(n // r for n, r in zip(sizes, stride, strict=False)) for stride in strides)
 
 
-def _needed(limit: WideLimit, sizes: tuple[tuple[int, ...], ...]) -> list[NDArray[np.bool_]]:
+def _needed(
+    limit: WideLimit, rules: list[Rule], sizes: tuple[tuple[int, ...], ...]
+) -> list[NDArray[np.bool_]]:
     """Mark the displacements that the output depends on, from the last node back to the first."""
     masks = [np.zeros(size, bool) for size in sizes]
     masks[-1] |= True  # a single entry, unless the output keeps its positions
-    for node, size, mask in reversed(list(zip(limit.nodes, sizes, masks, strict=True))):
+    for node, rule, mask in reversed(list(zip(limit.nodes, rules, masks, strict=True))):
         for source in node.sources:
-            if isinstance(node, EqualPositions) or (isinstance(node, Linear) and not node.shared):
-                masks[source][(0,) * masks[source].ndim] = True
-            elif isinstance(node, (AllPositions, Mix, Attend)):
-                masks[source] |= True
-            else:
-                _spread(masks[source], mask, size, window_of_node(node), isinstance(node, Average))
+            masks[source] |= rule.needs(mask, sizes[source])
     return masks
-
-
-def _spread(source, mask, size, window: Window | None, pools: bool) -> None:
-    """Mark ``r s`` of the source for each s; with pooling ``r s + δ`` for all |δ| < w."""
-    stride = (1,) * len(size) if window is None else window.stride
-    reach = window.size if pools and window is not None else (1,) * len(size)
-    at = np.argwhere(mask)
-    for shift in itertools.product(*(range(1 - w, w) for w in reach)):
-        index = (at * stride + shift) % source.shape
-        source[tuple(index.T)] = True

@@ -18,10 +18,9 @@ from steepest.kernels.wide._duals import Dual
 from steepest.kernels.wide._evaluate import evaluate
 from steepest.kernels.wide._plan import Plan, plan_of
 from steepest.kernels.wide._presence import Mask
-from steepest.kernels.wide._rules import Pairs, Sides
+from steepest.kernels.wide._rule import Pairs, Sides
 from steepest.kernels.wide._survey import Survey, survey
 from steepest.nn.layers import WideLimit
-from steepest.nn.layers._nodes import Attend, Input, Normalize
 
 
 class Blocks(NamedTuple):
@@ -170,13 +169,8 @@ class Positions:
     def _counts(self) -> list[tuple[int, int]]:
         """List the nodes that need numbers at single positions, and how many arrays of them (``survey``)."""
         counts = []
-        for index, (node, dual) in enumerate(zip(self.plan.limit.nodes, self.duals, strict=True)):
-            of_node = 0 if dual is None else dual.arrays
-            if isinstance(node, Normalize):
-                of_node = 2
-            elif isinstance(node, (Attend, Input)):
-                of_node = 1
-            of_node += self.plan.gained(index)
+        for index, (rule, dual) in enumerate(zip(self.plan.rules, self.duals, strict=True)):
+            of_node = rule.arrays(dual) + self.plan.gained(index)
             if of_node:
                 counts.append((index, of_node))
         return counts

@@ -5,37 +5,17 @@ positions are averaged the number of positions over that of existing ones. Θ an
 """
 
 from collections.abc import Iterator
-from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
+from steepest.kernels.wide._rule import Presence, present, rule_of
 from steepest.nn.layers import WideLimit
-from steepest.nn.layers._masks import as_mask, behind_convolution, behind_matrix, counted
-from steepest.nn.layers._nodes import (
-    AllPositions,
-    Average,
-    EqualPositions,
-    Linear,
-    Mix,
-    Node,
-)
+from steepest.nn.layers._masks import as_mask
 
 Mask = NDArray[np.bool_]
-
-
-class Presence(NamedTuple):
-    """What a node knows of positions.
-
-    Attributes:
-        exists: of its output, shape ``(n, *space)``; None where it has no positions.
-        gain: γ, shape ``(*space, n)``; None where it is one.
-    """
-
-    exists: Any
-    gain: Any
 
 
 def presence(limit: WideLimit, mask: Mask) -> list[Presence]:
@@ -53,11 +33,13 @@ def presence(limit: WideLimit, mask: Mask) -> list[Presence]:
 
 def followed(limit: WideLimit, mask: Any, xp: Any) -> Iterator[Presence]:
     """Follow a mask in JAX or NumPy, node by node; the gain is infinite where a pooling finds no position at all."""
-    places = [_at(mask, xp)]
+    places = [present(mask, xp)]
     yield places[0]
     for node, space in zip(limit.nodes[1:], limit.spaces[1:], strict=True):
         read = [places[source].exists for source in node.sources]
-        places.append(_behind(node, [m for m in read if m is not None], space, xp))
+        there = [mask for mask in read if mask is not None]
+        without = Presence(None, None)  # behind nodes without positions
+        places.append(rule_of(node).presence(there, space, xp) if there else without)
         yield places[-1]
 
 
@@ -82,28 +64,3 @@ def _need_positions(mask: Mask | None, index: int) -> None:
         raise UserError(
             f"input {which} has no position left {where}; drop this input, or take padding='zero'"
         )
-
-
-def _at(mask: Any, xp: Any) -> Presence:
-    """Return what a node knows whose numbers are zero where nothing exists."""
-    return Presence(mask, xp.moveaxis(mask, 0, -1).astype(float))
-
-
-def _behind(node: Node, read: list[Any], space: tuple[int, ...], xp: Any) -> Presence:
-    """Follow one node; ``read`` has no entry behind nodes without positions."""
-    if not read or isinstance(node, EqualPositions):
-        return Presence(None, None)
-    first = read[0]
-    if isinstance(node, AllPositions):
-        count = first.reshape(len(first), -1).sum(1)
-        return Presence(None, first[0].size / count)
-    if isinstance(node, Average):
-        counts = counted(first, node.window, xp)
-        # windows are averaged over volume positions, existing ones over count: γ is the ratio
-        gain = xp.where(counts > 0, node.window.volume / xp.maximum(counts, 1), 0.0)
-        return Presence(counts > 0, xp.moveaxis(gain, 0, -1))
-    if isinstance(node, Linear) and node.window is not None:
-        return _at(behind_convolution(first, node.window, xp), xp)
-    if isinstance(node, Mix):
-        return _at(behind_matrix(first, node.array, space, xp), xp)
-    return _at(reduce(xp.logical_and, read), xp)

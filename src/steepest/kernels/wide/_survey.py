@@ -18,8 +18,8 @@ from steepest.kernels.wide._duals import Dual
 from steepest.kernels.wide._evaluate import attention_weights, evaluate
 from steepest.kernels.wide._plan import Plan
 from steepest.kernels.wide._presence import Mask
-from steepest.kernels.wide._rules import Sides
-from steepest.kernels.wide._walk import Diagonal, Values, Walk
+from steepest.kernels.wide._rule import Diagonal, Sides, Values
+from steepest.kernels.wide._walk import Walk
 
 EMPTY = "a kernel is zero: no signal reaches the output; check c_w and c_b, and which positions the network reads"
 CELLS = 2**21  # pairs of positions of an input with itself that are computed at a time

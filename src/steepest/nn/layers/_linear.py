@@ -252,8 +252,9 @@ def _weights(
 
     def extend(draft: Draft, source: int) -> int:
         check_limit(abc)
-        # multiplier² scale² = C_W/fan-in, so that multiplier² fan-in = C_W/scale², also as both go to zero
-        t_w = c_w / scale**2 if scale else fan / width_factor(getattr(abc.scale, place), width) ** 2
+        # multiplier² scale² = C_W/fan-in, so that t_w = multiplier² fan-in is C_W/scale², in which C_W may cancel
+        of_one = width_factor(getattr(abc.scale, place), width) ** 2
+        t_w = c_w / of_one if abc.constants_in_multiplier else fan / of_one
         shared = not positions
         node = Linear((source,), c_w, c_b, t_w, float(scheme.bias), window, shared)
         return draft.add(node, Kind.GAUSSIAN, space)

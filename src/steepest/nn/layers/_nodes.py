@@ -7,11 +7,12 @@ tuples of two kinds are equal where their entries are, and programs are kept by 
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
+import jax
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,15 +30,22 @@ class Kind(Enum):
     OTHER = "channels that are not Gaussian"
 
 
+class Coefficients:
+    """What nodes have in common: some of their entries are numbers, which may differ between equal architectures."""
+
+    coefficients: ClassVar[tuple[str, ...]] = ()
+    """The names of these entries, each a number or a tuple of numbers; JAX may trace them."""
+
+
 @dataclass(frozen=True)
-class Input:
+class Input(Coefficients):
     """The inputs, ``K[p, q] = <x_p, x'_q>/channels`` and Θ = 0."""
 
     sources: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
-class Linear:
+class Linear(Coefficients):
     """Weights: ``K' = c_b + c_w M K`` and ``Θ' = t_b + t_w M K + c_w M Θ``.
 
     M is the mean over what both outputs read, ``(M K)[p, q] = mean_δ K[r p + δ, r q + δ]``, with zeros beyond the edge.
@@ -53,6 +61,8 @@ class Linear:
         shared: whether all positions have the same weights.
     """
 
+    coefficients = ("c_w", "c_b", "t_w", "t_b")
+
     sources: tuple[int]
     c_w: float
     c_b: float
@@ -63,7 +73,7 @@ class Linear:
 
 
 @dataclass(frozen=True)
-class Activate:
+class Activate(Coefficients):
     """An activation: ``K' = E σ(u)σ(v)`` and ``Θ' = E σ'(u)σ'(v) Θ``, with (u, v) of covariance K."""
 
     sources: tuple[int]
@@ -71,7 +81,7 @@ class Activate:
 
 
 @dataclass(frozen=True)
-class Average:
+class Average(Coefficients):
     """Average pooling, the mean over both windows, of K and of Θ."""
 
     sources: tuple[int]
@@ -79,42 +89,41 @@ class Average:
 
 
 @dataclass(frozen=True)
-class EqualPositions:
+class EqualPositions(Coefficients):
     """All positions become channels: the mean over p = q, of K and of Θ."""
 
     sources: tuple[int]
 
 
 @dataclass(frozen=True)
-class AllPositions:
+class AllPositions(Coefficients):
     """The mean over all positions: that over all p and q, of K and of Θ."""
 
     sources: tuple[int]
 
 
 @dataclass(frozen=True)
-class Sum:
-    """A weighted sum of independent branches: ``Σ r_i² K_i``, ``Σ r_i² Θ_i``.
+class Sum(Coefficients):
+    """A weighted sum of independent branches: ``Σ r_i² K_i``, ``Σ r_i² Θ_i``, with means by r_i.
 
     Attributes:
         sources: the branches.
-        squares: r_i².
-        signs: of the r_i, by which means are added; all positive where it is left out.
+        weights: r_i.
     """
 
+    coefficients = ("weights",)
+
     sources: tuple[int, ...]
-    squares: tuple[float, ...]
-    signs: tuple[float, ...] = ()
+    weights: tuple[float, ...]
 
     @property
-    def roots(self) -> tuple[float, ...]:
-        """Return the r_i, by which means are multiplied."""
-        signs = self.signs or (1.0,) * len(self.squares)
-        return tuple(sign * r**0.5 for sign, r in zip(signs, self.squares, strict=True))
+    def squares(self) -> tuple[float, ...]:
+        """Return r_i², by which kernels are multiplied."""
+        return tuple(r**2 for r in self.weights)
 
 
 @dataclass(frozen=True)
-class Concatenate:
+class Concatenate(Coefficients):
     """Channels of branches side by side: ``Σ π_i K_i``, ``Σ π_i Θ_i``.
 
     Attributes:
@@ -127,14 +136,14 @@ class Concatenate:
 
 
 @dataclass(frozen=True)
-class Product:
+class Product(Coefficients):
     """The product of independent branches, channel by channel: ``Π K_i`` and ``Σ_i Θ_i Π_{j≠i} K_j``."""
 
     sources: tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Mix:
+class Mix(Coefficients):
     """A fixed matrix P that mixes positions: ``P K Pᵀ`` and ``P Θ Pᵀ``, positions in one line.
 
     Attributes:
@@ -152,7 +161,7 @@ class Mix:
 
 
 @dataclass(frozen=True)
-class Attend:
+class Attend(Coefficients):
     """Attention whose weights are the same in all heads: ``ζ K ζ'ᵀ`` and ``ζ Θ ζ'ᵀ``, with ζ of each input.
 
     ``ζ[p, q] = exp(s K°[p, q]) / Σ_q exp(s K°[p, q])``, with K° the covariance of one input with itself at the second
@@ -163,12 +172,14 @@ class Attend:
         sharpness: s.
     """
 
+    coefficients = ("sharpness",)
+
     sources: tuple[int, int]
     sharpness: float
 
 
 @dataclass(frozen=True)
-class AttendAtRandom:
+class AttendAtRandom(Coefficients):
     """Attention whose weights are another draw in each head: means over heads, ``E ζ K ζ'ᵀ`` and more in Θ.
 
     The logits of a head are Gaussian, ``Cov(L[p, q], L'[p', q']) = s² K°[p, p'] K°[q, q']``, with K° and Θ° those of
@@ -182,12 +193,14 @@ class AttendAtRandom:
         sharpness: s.
     """
 
+    coefficients = ("sharpness",)
+
     sources: tuple[int, int]
     sharpness: float
 
 
 @dataclass(frozen=True)
-class Normalize:
+class Normalize(Coefficients):
     """Layer normalization at each position: ``(K − m_p m'_q)/(s_p s'_q)`` and ``Θ/(s_p s'_q)``.
 
     m is the mean of the channels and ``s_p² = K[p, p] − m_p²`` for both equal.
@@ -229,6 +242,8 @@ class Stage(NamedTuple):
 class WideLimit:
     """A network of any architecture with infinitely many channels; pass it to ``gram`` of ``steepest.kernels``.
 
+    JAX sees the coefficients of nodes as leaves, so that kernels can be differentiated by them.
+
     Attributes:
         shape: of one input, space first and channels last.
         nodes: in an order in which sources come first; the last is the output.
@@ -244,6 +259,32 @@ class WideLimit:
     spaces: tuple[tuple[int, ...], ...]
     name: str = "infinitely wide network"
     stages: tuple[Stage, ...] = ()
+
+    @property
+    def coefficients(self) -> tuple[dict[str, Any], ...]:
+        """Return the numbers of each node by name: a tree that JAX can trace and differentiate."""
+        return tuple({name: getattr(n, name) for name in n.coefficients} for n in self.nodes)
+
+    def with_coefficients(self, coefficients: tuple[dict[str, Any], ...]) -> "WideLimit":
+        """Return the same architecture with other numbers."""
+        nodes = zip(self.nodes, coefficients, strict=True)
+        return replace(self, nodes=tuple(replace(n, **given) for n, given in nodes))
+
+    @property
+    def structure(self) -> "WideLimit":
+        """Return what plans and programs are made for: all numbers are one, and names are left out."""
+        ones = jax.tree.map(lambda _: 1.0, self.coefficients)
+        return replace(self.with_coefficients(ones), name="", stages=())
+
+
+jax.tree_util.register_pytree_node(
+    WideLimit,
+    lambda limit: (
+        limit.coefficients,
+        replace(limit.structure, name=limit.name, stages=limit.stages),
+    ),
+    lambda architecture, coefficients: architecture.with_coefficients(tuple(coefficients)),
+)
 
 
 class Draft:

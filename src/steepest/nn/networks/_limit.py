@@ -1,7 +1,10 @@
 """Networks whose hidden widths go to infinity: a description that `steepest.kernels` evaluates."""
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
+
+import jax
 
 from steepest.nn.activations import Activation
 
@@ -23,6 +26,11 @@ class LayerLimit(NamedTuple):
     t_b: float
 
 
+@partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["layers", "skip"],
+    meta_fields=["activation", "normalized", "name", "inputs"],
+)
 @dataclass(frozen=True)
 class Limit:
     """An infinitely wide fully connected network: pass it to ``nngp``, ``ntk`` or ``gram`` of ``steepest.kernels``.
@@ -34,6 +42,8 @@ class Limit:
 
     where r is ``skip`` (0 at the output). With ``normalized``, σ sees pre-activations divided by their deviation over
     the layer: K^(l) and Θ^(l) are divided by √(K_αα K_ββ) in the expectations and in their product with E σ'σ'.
+
+    JAX sees the coefficients of layers and the skip as leaves, so that kernels can be differentiated by them.
 
     Attributes:
         activation: σ.

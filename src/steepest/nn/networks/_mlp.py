@@ -19,6 +19,7 @@ from steepest.nn.networks._parameterization import (
     Parameterization,
     _check_variances,
     check_limit,
+    number_or_traced,
     parameterization,
     width_factor,
 )
@@ -134,17 +135,18 @@ def mlp(
     def features(params: Params, x: Float[Array, "... d"]) -> Array:
         return activate(preactivations(params, x)[-2]) if depth > 1 else x
 
-    def _unscaled(i: int) -> float:
-        """Return C_W over the variance of a weight, which stays as both go to zero."""
-        return 1 / _factor(widths, i, abc.scale, 1.0, not abc.constants_in_multiplier) ** 2
+    def trained(i: int, c_w: Any) -> Any:
+        """Return ``t_w = multiplier² fan-in``, which is C_W over the variance of a weight."""
+        # multiplier² scale² = C_W/fan-in; the scale of C_W = 1, as C_W cancels where it stands in the scale
+        of_one = _factor(widths, i, abc.scale, 1.0, not abc.constants_in_multiplier)
+        return (c_w if abc.constants_in_multiplier else 1.0) / of_one**2
 
     def limit() -> Limit:
         check_limit(abc)
         _check_variances(c_b=c_b)
-        # multiplier² scale² = C_W/fan-in, so that t_w = multiplier² fan-in = C_W/scale²
+        shift = number_or_traced(c_b) * bias
         layers = [
-            LayerLimit(v, float(c_b) * bias, v / s**2 if s else _unscaled(i), float(bias))
-            for i, (v, s) in enumerate(zip(variances, scales, strict=True))
+            LayerLimit(c_w, shift, trained(i, c_w), float(bias)) for i, c_w in enumerate(variances)
         ]
         return Limit(sigma, tuple(layers), skip, normalize, f"limit of the {name}", widths[0])
 
@@ -185,9 +187,9 @@ def _one_each(c_w: float | Sequence[float], depth: int) -> tuple[float, ...]:
     """Return C_W of each layer."""
     _check_variances(c_w=c_w)
     variances = (
-        tuple(float(variance) for variance in c_w)
+        tuple(map(number_or_traced, c_w))
         if isinstance(c_w, Sequence)
-        else (float(c_w),) * depth
+        else (number_or_traced(c_w),) * depth
     )
     if len(variances) != depth:
         raise UserError(

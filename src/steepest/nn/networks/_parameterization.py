@@ -81,22 +81,20 @@ def width_factor(exponent: float, width: int) -> float:
 
 
 def _check_variances(**given: Any) -> None:
-    """Raise a UserError unless c_w and c_b are finite numbers ≥ 0, one or several of each.
-
-    Limits are data that programs are compiled for, so that JAX cannot trace their coefficients.
-    """
+    """Raise a UserError unless c_w and c_b are finite numbers ≥ 0, one or several of each; traced ones may be any."""
     for name, values in given.items():
-        if any(map(traced, jax.tree.leaves(values))):
-            raise UserError(
-                f"{name} of a network's limit is a number, and JAX traces it here, as by grad, jit or vmap; take "
-                "differences of two limits, or propagate and layer_map, which JAX differentiates by c_w and c_b"
-            )
+        known = [value for value in jax.tree.leaves(values) if not traced(value)]
         try:
-            numbers = np.asarray(values, float)
+            numbers = np.asarray(known, float)
         except (TypeError, ValueError):
             numbers = np.array(np.nan)
         if not (np.isfinite(numbers).all() and (numbers >= 0).all()):
             raise UserError(f"{name} is a variance and must be a finite number ≥ 0, got {values!r}")
+
+
+def number_or_traced(value: Any) -> Any:
+    """Return a plain number, or what JAX traces as it is."""
+    return value if traced(value) else float(value)
 
 
 def check_limit(abc: Parameterization) -> None:

@@ -1,0 +1,280 @@
+"""What a node of a limit has to say of itself: one rule a kind of node, in a file of ``nodes/``.
+
+A rule changes the kernels of pairs of positions, what is known of each input with itself, which positions exist, and
+which pairs the nodes before must provide. The defaults are those of a node that acts on each position for itself.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
+
+import numpy as np
+from jaxtyping import Array
+from numpy.typing import NDArray
+
+from steepest.nn.layers._nodes import Node
+from steepest.nn.layers._window import Window
+
+if TYPE_CHECKING:
+    from steepest.kernels.wide._duals import Dual, Pairing
+    from steepest.kernels.wide._layouts import AllPairs, Layout
+    from steepest.kernels.wide._plan import Plan
+
+Values = Any
+"""Numbers of NumPy in float64, or of JAX where it traces them."""
+Sides = Mapping[int, Sequence[Any]]
+"""Numbers at single positions that a node needs, by its index."""
+N = TypeVar("N")
+
+
+class Pairs(NamedTuple):
+    """Covariance and tangent kernel of some pairs; no tangent kernel before the first weights."""
+
+    k: Array
+    theta: Array | None
+
+    def map(self, change: Callable[[Array], Array]) -> "Pairs":
+        """Change both kernels alike."""
+        return Pairs(change(self.k), None if self.theta is None else change(self.theta))
+
+    def merge(self, other: "Pairs", change: Callable[[Array, Array], Array]) -> "Pairs":
+        """Change both kernels, each with that of other pairs."""
+        if self.theta is None or other.theta is None:
+            return Pairs(change(self.k, other.k), None)
+        return Pairs(change(self.k, other.k), change(self.theta, other.theta))
+
+
+class Diagonal(NamedTuple):
+    """A node's kernels of each input with itself, arrays ``(*space, n)``, with bounds where they are asked for.
+
+    Attributes:
+        k: the variance ``K[p, p]``.
+        theta: the tangent kernel; None before the first weights.
+        mean: of the channels.
+        g: ``|ΔK[p, q]| ≤ √(g_p g'_q)``.
+        h: ``|ΔΘ[p, q]| ≤ √(h_p h'_q)``; None before the first weights.
+        v: ``|ΔK[p, p]|`` of the variance that is used, at most: zero where it is computed without pairs.
+    """
+
+    k: Values
+    theta: Values | None
+    mean: Values
+    g: Values = None
+    h: Values | None = None
+    v: Values = None
+
+    def each(self, change: Callable[[Values], Values]) -> "Diagonal":
+        """Change all arrays that exist."""
+        return Diagonal(*(None if array is None else change(array) for array in self))
+
+
+class Presence(NamedTuple):
+    """What a node knows of positions.
+
+    Attributes:
+        exists: of its output, shape ``(n, *space)``; None where it has no positions.
+        gain: γ, shape ``(*space, n)``; None where it is one.
+    """
+
+    exists: Any
+    gain: Any
+
+
+class Step(NamedTuple):
+    """What a rule is told of the inputs one by one, when its turn comes.
+
+    Attributes:
+        plan: of the limit.
+        index: of the node.
+        read: what is known behind its sources.
+        xp: NumPy, or JAX's twin of it.
+        dual: the expectations of the node's activation, if it has one.
+        bounded: whether errors are bounded, which is done in NumPy.
+        eps: precision of the arithmetic of pairs.
+        typical: relative error of a variance that bounds are made for; it does not depend on the inputs.
+        itself: gives both kernels of each input with itself behind a node that mixes positions.
+        weights: gives the weights of an attention node.
+    """
+
+    plan: "Plan"
+    index: int
+    read: list[Diagonal]
+    xp: ModuleType | Any
+    dual: "Dual | None"
+    bounded: bool
+    eps: float
+    typical: float
+    itself: Callable[[], tuple[Values, Values | None]]
+    weights: Callable[[], Values]
+
+    @property
+    def space(self) -> tuple[int, ...]:
+        """Return the numbers of positions behind the node."""
+        return self.plan.limit.spaces[self.index]
+
+    @property
+    def source_space(self) -> tuple[int, ...]:
+        """Return the numbers of positions of what the node reads."""
+        return self.plan.limit.spaces[self.plan.limit.nodes[self.index].sources[0]]
+
+
+class Mixing(NamedTuple):
+    """What a rule that mixes positions is told where displacements run apart.
+
+    Attributes:
+        plan: of the limit.
+        index: of the node.
+        run: gives the pairs of one displacement behind the source.
+    """
+
+    plan: "Plan"
+    index: int
+    run: Callable[[tuple], Pairs]
+
+    @property
+    def source(self) -> int:
+        """Return the index of what the node reads."""
+        return self.plan.limit.nodes[self.index].sources[0]
+
+    @property
+    def space(self) -> tuple[int, ...]:
+        """Return the numbers of positions of what the node reads."""
+        return self.plan.limit.spaces[self.source]
+
+
+class Rule(Generic[N]):
+    """The rule of one node; a kind of node registers its own by :func:`rule_for`.
+
+    Attributes:
+        node: the node, with its coefficients.
+        mixes: whether pairs of positions are mixed, so that displacements end there.
+        meets: whether positions meet others of the same input, so that the diagonal comes from pairs.
+        fills: whether zeros where no position exists would be out of its range.
+        apart: whether a displacement stays one, or is mixed displacement by displacement.
+        weighs: whether there is a gain although no positions are left.
+        drawn: whether there is a kernel only in the mean over draws.
+    """
+
+    mixes: ClassVar[bool] = False
+    meets: ClassVar[bool] = False
+    fills: ClassVar[bool] = False
+    apart: ClassVar[bool] = True
+    weighs: ClassVar[bool] = False
+    drawn: ClassVar[bool] = False
+
+    def __init__(self, node: N):
+        self.node = node
+
+    @property
+    def window(self) -> Window | None:
+        """Return the window that the node slides over its source, if it has one."""
+        return None
+
+    def needs(self, behind: NDArray[np.bool_], shape: tuple[int, ...]) -> NDArray[np.bool_]:
+        """Mark which displacements of a source are needed for those that are needed behind, by their sizes N."""
+        return behind
+
+    def presence(self, read: list[Any], space: tuple[int, ...], xp: Any) -> Presence:
+        """Follow which positions exist; ``read`` has masks ``(n, *space)`` of sources with positions, at least one."""
+        return present(reduce(xp.logical_and, read), xp)
+
+    def arrays(self, dual: "Dual | None") -> int:
+        """Count the arrays of ``numbers``."""
+        return 0
+
+    def numbers(self, step: Step) -> list[Values]:
+        """Return what pairs need at single positions, arrays ``(…, *space, n)``."""
+        return []
+
+    def diagonal(self, step: Step, numbers: list[Values]) -> Diagonal:
+        """Change what is known of each input with itself."""
+        raise NotImplementedError
+
+    def pairs(
+        self,
+        read: list[Pairs],
+        index: int,
+        layout: "Layout",
+        one: list[Array],
+        two: list[Array],
+        pairing: "Pairing | None",
+    ) -> Pairs:
+        """Change the kernels of pairs, where displacements stay apart.
+
+        Args:
+            read: the pairs of the sources.
+            index: of the node.
+            layout: of the pairs.
+            one: the node's numbers at single positions of the first inputs, spread over the pairs.
+            two: the same of the second inputs.
+            pairing: the expectations of its activation, if it has one.
+        """
+        raise NotImplementedError
+
+    def all_pairs(
+        self, k: Array, index: int, layout: "AllPairs", one: list[Array], two: list[Array]
+    ) -> Array:
+        """Mix positions of either kernel, all pairs of them at once; numbers come as they are."""
+        raise NotImplementedError
+
+    def displaced(self, at: Mixing) -> Pairs:
+        """Mix positions, displacement by displacement."""
+        raise NotImplementedError
+
+
+RULES: dict[type, type[Rule]] = {}
+"""The rule of each kind of node."""
+
+
+def rule_for(kind: type) -> Callable[[type[Rule]], type[Rule]]:
+    """Register the rule of a kind of node."""
+
+    def register(rule: type[Rule]) -> type[Rule]:
+        RULES[kind] = rule
+        return rule
+
+    return register
+
+
+def rule_of(node: Node) -> Rule:
+    """Return the rule of a node."""
+    return RULES[type(node)](node)
+
+
+def present(mask: Any, xp: Any) -> Presence:
+    """Return what a node knows whose numbers are zero where nothing exists."""
+    return Presence(mask, xp.moveaxis(mask, 0, -1).astype(float))
+
+
+def everywhere(behind: NDArray[np.bool_], shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    """Mark all displacements."""
+    return np.ones(shape, bool)
+
+
+def nowhere_else(behind: NDArray[np.bool_], shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    """Mark the displacement zero: equal positions."""
+    marks = np.zeros(shape, bool)
+    marks[(0,) * len(shape)] = True
+    return marks
+
+
+def of_variances(a: Values, b: Values, typical: float) -> Values:
+    """Return h with ``½ (a_p b_q + b_p a_q) ≤ √(h_p h_q)``, least where a is the typical error times b."""
+    # ½ (λ a² + b²/λ) with λ = 1/typical, of the bound in the docstring of _walk.py
+    return (a**2 / typical + typical * b**2) / 2
+
+
+def window_mean(a: Any, window: Window, space: tuple[int, ...], xp: Any = np) -> Any:
+    """Average over what each output reads, in each dimension of the space, first axes of a; zeros beyond the edge."""
+    for d, taps in enumerate(window.taps(space)):
+        inside = (taps >= 0).reshape(taps.shape + (1,) * (a.ndim - d - 1))
+        read = [
+            xp.take(a, np.maximum(column, 0), axis=d) * inside[:, tap]
+            for tap, column in enumerate(taps.T)
+        ]
+        a = sum(read[1:], read[0]) / window.size[d]
+    return a
+
+
+ROUNDING = 8  # roundings of one sum over a window, in units of the precision

@@ -1,0 +1,98 @@
+"""An activation: ``K' = E σ(u)σ(v)`` and ``Θ' = E σ'(u)σ'(v) Θ``."""
+
+import numpy as np
+
+from steepest.kernels.wide._duals import Bends, Singles, Tolerances
+from steepest.kernels.wide._rule import (
+    Diagonal,
+    Pairs,
+    Rule,
+    Step,
+    Values,
+    of_variances,
+    rule_for,
+)
+from steepest.nn.layers._nodes import Activate
+
+
+@rule_for(Activate)
+class OfActivation(Rule[Activate]):
+    """Expectations of a Gaussian pair."""
+
+    fills = True
+
+    def arrays(self, dual) -> int:
+        """Count what the expectations need at each position."""
+        return dual.arrays
+
+    def numbers(self, step: Step) -> list[Values]:
+        """Return what the expectations need at each position."""
+        assert step.dual is not None
+        return step.dual.sides(step.read[0].k, step.xp)
+
+    def diagonal(self, step: Step, numbers) -> Diagonal:
+        """Take the expectations of single positions, and bounds by their derivatives."""
+        dual, (read,) = step.dual, step.read
+        assert dual is not None
+        if not step.bounded:
+            value, slope, mean = dual.moments(read.k, step.xp)
+            return Diagonal(value, None if read.theta is None else slope * read.theta, mean)
+        singles = dual.singles(read.k)
+        theta = None if read.theta is None else singles.slope * read.theta
+        known = Diagonal(singles.value, theta, singles.mean)
+        bends = dual.bends(read.k) if read.v.any() else None
+        return _bounded(known, read, singles, dual.tolerances(step.eps), bends, step.typical)
+
+    def pairs(self, read, index, layout, one, two, pairing) -> Pairs:
+        """Compute the expectations of pairs."""
+        k, theta = read[0]
+        value, slope = pairing.pair(k, one, two)
+        if theta is None:
+            return Pairs(layout.settle(value)[0], None)
+        settled = layout.settle(value, slope * theta)
+        return Pairs(settled[0], settled[1])
+
+
+def _bounded(
+    known: Diagonal,
+    read: Diagonal,
+    singles: Singles,
+    errors: Tolerances,
+    bends: Bends | None,
+    typical: float,
+) -> Diagonal:
+    # |ΔE σσ| ≤ √(E σ'² E σ'²) |ΔK| by Cauchy and Schwarz, plus the expectation's own error
+    g = singles.slope * read.g + errors.value * singles.value
+    v = np.zeros_like(read.v)
+    if bends is not None:
+        g = g + of_variances(np.sqrt(bends.value) * read.v, np.sqrt(singles.value), typical)
+        # d E σ²/dK = E σ'² + E σσ''
+        v = (singles.slope + np.sqrt(bends.value * singles.value)) * read.v
+    if read.theta is None or read.h is None:
+        return known._replace(g=g, v=v)
+    # Δ(E σ'σ' Θ) = E σ'σ' ΔΘ + Θ ΔE σ'σ', to first order
+    h = singles.slope * read.h + errors.slope * singles.slope * read.theta
+    if errors.corner:
+        relative = np.divide(read.g, read.k, out=np.zeros_like(read.g), where=read.k > 0)
+        # |Δρ| ≤ √(g_p g_q/(K_pp K_qq)), and b √|Δρ| is the root of such a product: of rank one
+        h = h + errors.corner * np.sqrt(relative) * read.theta
+    else:
+        # |ΔE σ'σ'| ≤ √(E σ''² E σ''²) |ΔK|
+        h = h + np.where(read.g > 0, singles.curvature * read.g, 0.0) * read.theta
+    if bends is not None:
+        h = h + _turned(read, bends, singles, errors, typical) * read.theta
+    return known._replace(g=g, h=h, v=v)
+
+
+def _turned(
+    read: Diagonal, bends: Bends, singles: Singles, errors: Tolerances, typical: float
+) -> Values:
+    """Return what errors of variances change in ``E σ'σ'``.
+
+    With a corner |Δρ| is ``½ (w_p + w_q)`` with w = v/K, at most, of which the root is ``√(w_p/2) + √(w_q/2)`` at most.
+    """
+    if bends.slope is not None:
+        return of_variances(np.sqrt(bends.slope) * read.v, np.sqrt(singles.slope), typical)
+    relative = np.divide(read.v, read.k, out=np.zeros_like(read.v), where=read.k > 0)
+    ones = np.ones_like(relative)
+    return 2 * errors.corner * of_variances(np.sqrt(relative / 2), ones, typical**0.5)
