@@ -52,11 +52,14 @@
 # | `nt.empirical_ntk_fn(f)(x1, x2, params)` | `empirical_ntk(f, params, x1, x2)` |
 # | `nt.monte_carlo_kernel_fn(init_fn, apply_fn, key, n)` | `sampled_gram(net, x, key, count=n)`, with standard errors |
 # | `nt.predict.gradient_descent_mse(k, y)` | `kernel_dynamics(k)`: `flow` (to `np.inf` too), `train`, `test` |
+# | the mean over k outputs in its loss | `kernel_dynamics(k, loss="mean over outputs", outputs=…)` |
+# | `diag_reg`, relative or absolute | `kernel_dynamics(k, regularization=…, relative=True)` |
 # | none: time is continuous there | `kernel_dynamics(k).descent(lr, steps, momentum)` |
-# | `nt.predict.gradient_descent(loss, k, y)` | `kernel_flow(k, slope, y, times)`, for any loss by its slope |
+# | `nt.predict.gradient_descent(loss, k, y)` | `kernel_training(k, loss, y)`: `flow`, `descent`, `test` |
 # | `nt.predict.gradient_descent_mse_ensemble(kernel_fn, x, y)` | `kernel_dynamics(k).ensemble(…)` |
 # | `nt.predict.max_learning_rate(k, y_train_size, momentum)` | `kernel_dynamics(k).largest_step(momentum)` |
 # | `nt.predict.gp_inference(k, y, diag_reg)` | `gaussian_process(k, y, noise)`, `kernel_ridge(k, y, λ)` |
+# | none: labels as numbers | `laplace(k, labels)`: probabilities of classes |
 # | `nt.batch(kernel_fn, batch_size, device_count)` | not needed; `tiled_gram(…, devices=…)` beyond memory |
 # | `nt.linearize(f, params)`, `nt.taylor_expand(f, params, 2)` | `linearize(f, params)`, `quadratize(f, params)` |
 #
@@ -75,7 +78,6 @@ import scipy.linalg
 from sklearn.datasets import load_digits
 
 from steepest.core.errors import UserError
-from steepest.dynamics import kernel_flow
 from steepest.kernels import (
     diagnose,
     empirical_ntk,
@@ -86,6 +88,8 @@ from steepest.kernels import (
     kernel_dynamics,
     kernel_function,
     kernel_ridge,
+    kernel_training,
+    laplace,
     linearize,
     recommended_width,
     sampled_gram,
@@ -93,6 +97,7 @@ from steepest.kernels import (
 )
 from steepest.nn.activations import activation
 from steepest.nn.layers import attention, conv, dense, flatten, global_pool, network
+from steepest.nn.losses import cross_entropy
 from steepest.nn.networks import mlp
 
 jax.config.update("jax_enable_x64", True)
@@ -348,17 +353,37 @@ late = dynamics.test(dynamics.flow([np.inf]), cross.ntk, y)[0]
 compare("the end of the flow, new inputs", late, cross.ntk @ np.linalg.solve(kernels.ntk, y))
 
 # %% [markdown]
-# `predict.gradient_descent` takes other losses. Here it is `kernel_flow`, and a loss is its slope by the output. With
-# the slope of the squared loss it must give the same again; the logistic one has no closed form, and there the risk
-# must fall.
+# With several outputs, a mean over all entries makes training slower by their number. Say so, or let time be a third
+# here. The docstring of `kernel_dynamics` has a table of risks, `torch.nn.MSELoss` among them. Their `diag_reg` is
+# called `regularization`, and `relative=True` makes it a multiple of the mean of the diagonal.
 
 # %%
-squared = kernel_flow(kernels.ntk, lambda f, y: f - y, y, times)
-compare("the same by integration", squared.train, outputs)
-signs = np.sign(y)
-logistic = kernel_flow(kernels.ntk, lambda f, y: -y * jax.nn.sigmoid(-y * f), signs, times)
-risks = np.logaddexp(0, -signs * np.asarray(logistic.train)).mean(1)
-print("logistic risk at these times:", risks.round(3).tolist())
+three = np.sin(x[:, :3])
+slower = kernel_dynamics(kernels.ntk, loss="mean over outputs", outputs=3)
+compare(
+    "a mean over three outputs is a third of the time",
+    slower.train(slower.flow(times), three),
+    dynamics.train(dynamics.flow(np.array(times) / 3), three),
+)
+regularized = kernel_dynamics(kernels.ntk, regularization=1e-2, relative=True)
+ridge = kernel_ridge(kernels.ntk, y, 1e-2 * np.trace(kernels.ntk) / len(x))
+late = regularized.test(regularized.flow([np.inf]), cross.ntk, y)[0]
+compare("the regularized end is kernel ridge", late, ridge.predict(cross.ntk))
+
+# %% [markdown]
+# `predict.gradient_descent` takes other losses. Here it is `kernel_training`, and a loss is a function of outputs and
+# targets. With the squared loss it must give the same again; cross-entropy has no closed form, and there the risk must
+# fall. Coefficients of the training inputs give the outputs anywhere. `error` is measured, by a second integrator.
+
+# %%
+squares = kernel_training(kernels.ntk, lambda f, y: 0.5 * jnp.mean((f - y) ** 2), y).flow(times)
+compare("the same by integration", squares.train, outputs)
+print(f"error that the integration gives: {squares.error:.0e}")
+classes = (y > 0).astype(int)
+training = kernel_training(kernels.ntk, cross_entropy, classes, start=np.zeros((60, 2)))
+path = training.flow(times)
+print("cross-entropy at these times:", path.risk.round(3).tolist())
+print("outputs on new inputs, times, inputs, classes:", path.test(cross.ntk).shape)
 
 # %% [markdown]
 # Your network is trained by steps, and not by a flow. Near the largest stable step the two are far apart. `descent`
@@ -423,6 +448,23 @@ compare(
 print(
     f"log likelihood {float(posterior.log_likelihood):.2f}; residual of the solve {posterior.solution.residual:.0e}"
 )
+
+# %% [markdown]
+# Noise may differ among inputs, `(n,)`, among outputs, `(1, k)`, or both, `(n, k)`. For labels instead of numbers there
+# is `laplace`: the Gaussian at the mode of the posterior, with probabilities of classes and their intervals.
+
+# %%
+levels = noise * np.array([[1.0, 10.0, 100.0]])
+several = gaussian_process(kernels.nngp, three, levels).variance(cross.nngp, np.diag(both)[60:])
+alone = gaussian_process(kernels.nngp, three[:, 2], levels[0, 2])
+compare(
+    "the third output's variance", several[:, 2], alone.variance(cross.nngp, np.diag(both)[60:])
+)
+classified = laplace(10 * kernels.nngp, np.sign(y))
+found = classified.predict(10 * cross.nngp, 10 * np.diag(both)[60:])
+print(f"gradient at the mode: {classified.mode.residual:.0e}")
+for p, low, high in list(zip(found.mean, found.lower, found.upper, strict=True))[:3]:
+    print(f"probability of a positive label: {p:.2f}, 95 % of its law in [{low:.2f}, {high:.2f}]")
 
 # %% [markdown]
 # ## batch

@@ -16,6 +16,10 @@ def linear(w, x):
     return x @ w
 
 
+def half_squares(f, y):
+    return 0.5 * (f - y) ** 2
+
+
 def right_calls():
     """Return arguments by name that each function takes."""
     key = jax.random.key(0)
@@ -53,6 +57,8 @@ def right_calls():
         "phase_diagram": ("relu", np.array([1.0]), np.array([0.1])),
         "planar_inputs": (2.0, 1.0, 0.5, (1.0, 0.0)),
         "kernel_dynamics": (GRAM,),
+        "kernel_training": (GRAM, half_squares, np.ones(3)),
+        "laplace": (GRAM, np.array([1.0, -1.0, 1.0])),
         "kernel_ridge": (GRAM, np.ones(3), 0.1),
         "gaussian_process": (GRAM, np.ones(3), 0.1),
         "solve": (GRAM, np.ones(3), 0.1),

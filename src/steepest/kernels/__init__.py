@@ -44,6 +44,9 @@ from steepest.kernels.finite._products import ntk_product as ntk_product
 from steepest.kernels.finite._sampled import SampledGram as SampledGram
 from steepest.kernels.finite._sampled import sampled_gram as sampled_gram
 from steepest.kernels.prediction._catapult import catapult_map as catapult_map
+from steepest.kernels.prediction._class_probabilities import (
+    ClassProbabilities as ClassProbabilities,
+)
 from steepest.kernels.prediction._diagnosis import Diagnosis as Diagnosis
 from steepest.kernels.prediction._diagnosis import diagnose as diagnose
 from steepest.kernels.prediction._dynamics import Ensemble as Ensemble
@@ -55,6 +58,8 @@ from steepest.kernels.prediction._first_order import first_order_flow as first_o
 from steepest.kernels.prediction._fit import Fitted as Fitted
 from steepest.kernels.prediction._fit import fit as fit
 from steepest.kernels.prediction._fit import log_marginal_likelihood as log_marginal_likelihood
+from steepest.kernels.prediction._laplace import Laplace as Laplace
+from steepest.kernels.prediction._laplace import laplace as laplace
 from steepest.kernels.prediction._regression import GaussianProcess as GaussianProcess
 from steepest.kernels.prediction._regression import Ridge as Ridge
 from steepest.kernels.prediction._regression import gaussian_process as gaussian_process
@@ -62,6 +67,9 @@ from steepest.kernels.prediction._regression import kernel_ridge as kernel_ridge
 from steepest.kernels.prediction._solve import Solution as Solution
 from steepest.kernels.prediction._solve import solve as solve
 from steepest.kernels.prediction._teacher import teacher_risk as teacher_risk
+from steepest.kernels.prediction._training import KernelPath as KernelPath
+from steepest.kernels.prediction._training import KernelTraining as KernelTraining
+from steepest.kernels.prediction._training import kernel_training as kernel_training
 from steepest.kernels.regions._graph_influence import graph_influence as graph_influence
 from steepest.kernels.regions._random_arrangements import MeanRegions as MeanRegions
 from steepest.kernels.regions._random_arrangements import coin_forms as coin_forms

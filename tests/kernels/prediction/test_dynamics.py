@@ -11,7 +11,8 @@ from scipy.linalg import expm
 
 from steepest.core.errors import UserError
 from steepest.dynamics import descend
-from steepest.kernels import kernel_dynamics
+from steepest.kernels import kernel_dynamics, kernel_ridge
+from tests.extras import need
 
 COUNTS = [0, 1, 2, 5, 40]
 
@@ -402,3 +403,181 @@ def test_columns_with_one_kernel_are_each_of_them():
 def test_bad_inputs_of_coupled_outputs_are_refused(wrong):
     with pytest.raises(UserError):
         wrong(kernel_dynamics(np.eye(6).reshape(2, 3, 2, 3)))
+
+
+CONVENTIONS = {
+    "sum over outputs": lambda f, y: jnp.mean(jnp.sum(0.5 * (f - y) ** 2, axis=1)),
+    "mean over outputs": lambda f, y: 0.5 * jnp.mean((f - y) ** 2),
+    "mean squared error": lambda f, y: jnp.mean(optax.squared_error(f, y)),
+}
+
+
+def outputs_problem(k=3):
+    rng = np.random.default_rng(2)
+    phi, other = rng.normal(size=(6, 9)), rng.normal(size=(4, 9))
+    targets, start = rng.normal(size=(2, 6, k))
+    return phi @ phi.T, other @ phi.T, targets, start, rng.normal(size=(4, k))
+
+
+@pytest.mark.parametrize("loss", CONVENTIONS)
+def test_time_is_the_time_of_the_loss_by_its_own_gradient(loss):
+    """A matrix exponential of the derivatives that JAX takes of the loss as it is written."""
+    kernel, cross, targets, start, at = outputs_problem()
+    risk = lambda f: CONVENTIONS[loss](f.reshape(6, 3), targets)
+    hessian = jax.hessian(risk)(jnp.ravel(start))
+    gradient = np.asarray(jax.grad(risk)(jnp.ravel(start)))
+    both = np.kron(np.concatenate([kernel, cross]), np.eye(3))
+    drift = -both @ hessian  # (f, g)' = −[Θ; Θ*] (∇R(f_0) + H (f − f_0))
+    whole = np.zeros((31, 31))
+    whole[:30, :18] = drift
+    whole[:30, 30] = -both @ gradient
+    dynamics = kernel_dynamics(kernel, loss=loss, outputs=3)
+    progress = dynamics.flow([0.7])
+    moved = expm(0.7 * whole)[:30, 30]
+    expected = np.concatenate([start, at]).ravel() + moved
+    train = dynamics.train(progress, targets, start)[0]
+    test = dynamics.test(progress, cross, targets, start, at)[0]
+    np.testing.assert_allclose(np.concatenate([train, test]).ravel(), expected, atol=1e-11)
+
+
+@pytest.mark.parametrize("loss", CONVENTIONS)
+@pytest.mark.parametrize("coupled", [False, True])
+def test_steps_and_the_largest_step_are_those_of_the_loss(loss, coupled):
+    """A loop over weights on the gradient of the loss, with momentum, and its divergence."""
+    rng = np.random.default_rng(3)
+    jacobian = jnp.asarray(rng.normal(size=(5, 2, 40)))
+    targets = jnp.asarray(rng.normal(size=(5, 2)))
+    kernel = np.einsum("iap,jbp->iajb", jacobian, jacobian)
+    if not coupled:
+        kernel = kernel[:, 0, :, 0]
+        jacobian = jnp.stack([jacobian[:, 0], jnp.zeros_like(jacobian[:, 0])], 1)
+        jacobian = jnp.concatenate([jacobian, jacobian[:, ::-1]], 2)
+    dynamics = kernel_dynamics(kernel, loss=loss, outputs=2)
+    step = jax.jit(jax.grad(lambda w: CONVENTIONS[loss](jacobian @ w, targets)))
+    lr = 0.9 * dynamics.largest_step(0.5)
+    weights = velocity = jnp.zeros(jacobian.shape[-1])
+    for _ in range(30):
+        velocity = 0.5 * velocity - lr * step(weights)
+        weights = weights + velocity
+    found = dynamics.train(dynamics.descent(lr, [30], 0.5), targets)[0]
+    np.testing.assert_allclose(found, jacobian @ weights, atol=1e-10)
+    hessian = jax.hessian(lambda w: CONVENTIONS[loss](jacobian @ w, targets))(weights)
+    largest = float(np.linalg.eigvalsh(hessian)[-1])
+    assert dynamics.largest_step() == pytest.approx(2 / largest, rel=1e-10)
+
+
+def test_mean_squared_error_is_that_of_torch():
+    need("torch")
+    import torch
+
+    kernel, _, targets, start, _ = outputs_problem()
+    f = torch.tensor(start, requires_grad=True)
+    torch.nn.MSELoss()(f, torch.tensor(targets)).backward()
+    dynamics = kernel_dynamics(kernel, loss="mean squared error", outputs=3)
+    stepped = dynamics.train(dynamics.descent(0.1, [1]), targets, start)[0]
+    np.testing.assert_allclose(stepped, start - 0.1 * kernel @ f.grad.numpy(), atol=1e-12)
+
+
+@pytest.mark.parametrize("relative", [False, True])
+def test_a_regularized_kernel_is_that_matrix_in_training_and_ridge_in_the_end(relative):
+    kernel, cross, targets, start, at = outputs_problem()
+    epsilon = 0.3 * (np.trace(kernel) / 6 if relative else 1.0)
+    whole = kernel + epsilon * np.eye(6)
+    dynamics = kernel_dynamics(kernel, regularization=0.3, relative=relative)
+    progress = dynamics.flow([1.5, np.inf])
+    decay = expm(-1.5 * whole / 6)
+    found = dynamics.train(progress, targets, start)
+    np.testing.assert_allclose(found[0], targets + decay @ (start - targets), atol=1e-11)
+    np.testing.assert_allclose(found[1], targets, atol=1e-11)
+    found = dynamics.test(progress, cross, targets, start, at)
+    gained = np.linalg.solve(whole, (np.eye(6) - decay) @ (targets - start))
+    np.testing.assert_allclose(found[0], at + cross @ gained, atol=1e-11)
+    ridge = kernel_ridge(kernel, targets - start, epsilon).predict(cross)
+    np.testing.assert_allclose(found[1], at + ridge, atol=1e-10)
+    # coupled outputs with the same blocks are the same
+    coupled = np.einsum("ij,ab->iajb", kernel, np.eye(3))
+    same = kernel_dynamics(coupled, regularization=0.3, relative=relative)
+    np.testing.assert_allclose(
+        same.train(same.flow([1.5]), targets, start)[0],
+        dynamics.train(progress, targets, start)[0],
+        atol=1e-11,
+    )
+
+
+def test_a_regularization_mends_a_kernel_that_is_not_semidefinite():
+    indefinite = np.array([[1.0, 1.01], [1.01, 1.0]])
+    with pytest.raises(UserError, match="semidefinite"):
+        kernel_dynamics(indefinite)
+    assert kernel_dynamics(indefinite, regularization=0.02).eigenvalues[0] > 0
+
+
+@pytest.mark.parametrize("loss", CONVENTIONS)
+def test_every_column_of_ensemble_and_networks_is_the_run_with_this_column(loss):
+    kernel, cross, targets, _, _ = outputs_problem()
+    root = features(9, 10, 12)
+    nngp = root @ root.T
+    # a mean over three outputs is slower than one over one output
+    pace = {"sum over outputs": 1.0, "mean over outputs": 3.0, "mean squared error": 1.5}[loss]
+    dynamics = kernel_dynamics(kernel, loss=loss, outputs=3)
+    single = kernel_dynamics(kernel)
+    times = np.array([0.0, 0.4, np.inf])
+    progress, alone = dynamics.flow(times * pace), single.flow(times)
+    both = dynamics.ensemble(progress, targets, nngp, cross)
+    train = dynamics.ensemble(progress, targets, nngp[:6, :6])
+    starts = np.random.default_rng(4).normal(size=(2, 10, 3))
+    whole = np.concatenate([kernel, cross])
+    paths = dynamics.outputs(progress, whole, starts, targets)
+    assert both.mean.shape == (3, 4, 3) and paths.shape == (2, 3, 10, 3)
+    for column in range(3):
+        one = single.ensemble(alone, targets[:, column], nngp, cross)
+        np.testing.assert_allclose(both.mean[..., column], one.mean, atol=1e-12)
+        np.testing.assert_allclose(both.covariance, one.covariance, atol=1e-10)
+        one = single.ensemble(alone, targets[:, column], nngp[:6, :6])
+        np.testing.assert_allclose(train.mean[..., column], one.mean, atol=1e-12)
+        np.testing.assert_allclose(train.covariance, one.covariance, atol=1e-10)
+        path = single.outputs(alone, whole, starts[..., column], targets[:, column])
+        np.testing.assert_allclose(paths[..., column], path, atol=1e-11)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda k: kernel_dynamics(k, loss="mse"),
+        lambda k: kernel_dynamics(k, loss=k),
+        lambda k: kernel_dynamics(k, loss="mean over outputs"),
+        lambda k: kernel_dynamics(k, outputs=0),
+        lambda k: kernel_dynamics(k, outputs=1.5),
+        lambda k: kernel_dynamics(k.reshape(3, 2, 3, 2), outputs=3),
+        lambda k: kernel_dynamics(k, regularization=-1.0),
+        lambda k: kernel_dynamics(k, regularization=np.nan),
+        lambda k: kernel_dynamics(k, regularization=0.1, relative="yes"),
+        lambda k: kernel_dynamics(k * 1j),
+        lambda k: kernel_dynamics(np.zeros((0, 2, 0, 2))),
+        lambda k: kernel_dynamics(k).flow([]),
+        lambda k: kernel_dynamics(k).flow([[1.0]]),
+        lambda k: kernel_dynamics(k).flow("late"),
+        lambda k: kernel_dynamics(k).descent("fast", [1]),
+        lambda k: kernel_dynamics(k).descent(0.1, []),
+        lambda k: flowed(k).train(np.ones((6, 2))),
+        lambda k: flowed(k).train(np.ones(6)),
+        lambda k: flowed(k).train(np.ones((6, 3)) * 1j),
+        lambda k: flowed(k).train(np.ones((6, 3, 1))),
+        lambda k: flowed(k).ensemble(np.ones((6, 3)), np.full((6, 6), np.nan)),
+        lambda k: flowed(k).ensemble(np.ones((6, 3)), np.eye(6) * 1j),
+        lambda k: flowed(k).test(k, np.ones((6, 3)), 0.0, np.full((6, 3), np.nan)),
+        lambda k: flowed(k).outputs(k, np.ones((6, 2)), np.ones((6, 3))),
+    ],
+)
+def test_wrong_losses_and_outputs_are_refused(wrong):
+    with pytest.raises(UserError):
+        wrong(np.eye(6))
+
+
+class flowed:  # noqa: N801
+    """Dynamics of three outputs after a flow, whose methods need no progress."""
+
+    def __init__(self, kernel):
+        self.dynamics = kernel_dynamics(kernel, outputs=3)
+
+    def __getattr__(self, name):
+        return lambda *rest: getattr(self.dynamics, name)(self.dynamics.flow([1.0]), *rest)

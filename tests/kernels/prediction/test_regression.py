@@ -171,3 +171,71 @@ def test_other_noise_and_complex_targets_are_refused(y, noise):
 def test_noise_of_each_example_needs_a_factor():
     with pytest.raises(UserError):
         solve(np.eye(4), np.ones(4), np.ones(4), method="cg")
+
+
+NOISES = {
+    "of each output": np.array([[0.1, 0.4, 0.1]]),
+    "of each input and output": np.random.default_rng(6).choice([0.1, 0.4], (20, 1)) * [1, 1, 3],
+    "of one output": np.full((1, 1), 0.2),
+}
+
+
+@pytest.mark.parametrize("noise", NOISES.values(), ids=NOISES)
+def test_noise_of_outputs_is_the_run_of_each_column(noise):
+    columns = noise.shape[1]
+    kernel, cross, test = RBF(1.3)(X[:20]), RBF(1.3)(NEW, X[:20]), RBF(1.3)(NEW)
+    y = np.random.default_rng(7).normal(size=(20, columns))
+    whole = gaussian_process(kernel, y, noise)
+    assert len(whole.parts) == len({column.tobytes() for column in np.ascontiguousarray(noise.T)})
+    assert whole.solution.converged and whole.solution.residual < 1e-12
+    mean, variance = whole.mean(cross), whole.variance(cross, np.ones(15))
+    covariance = whole.covariance(cross, test)
+    assert mean.shape == variance.shape == (15, columns) and covariance.shape == (15, 15, columns)
+    for k in range(columns):
+        own = noise[0, k] if len(noise) == 1 else noise[:, k]
+        one = gaussian_process(kernel, y[:, k], own)
+        np.testing.assert_allclose(mean[:, k], one.mean(cross), atol=1e-12)
+        np.testing.assert_allclose(variance[:, k], one.variance(cross, np.ones(15)), atol=1e-12)
+        np.testing.assert_allclose(covariance[..., k], one.covariance(cross, test), atol=1e-12)
+        assert whole.log_likelihood[k] == pytest.approx(float(one.log_likelihood), rel=1e-12)
+        law = scipy.stats.multivariate_normal(
+            np.zeros(20), kernel + np.diag(np.broadcast_to(own, 20))
+        )
+        assert whole.log_likelihood[k] == pytest.approx(law.logpdf(y[:, k]))
+
+
+def test_noise_of_outputs_on_tiles(tmp_path):
+    tiles = tiled_gram(LIMIT, X, tmp_path, tile=25).nngp
+    noise = np.array([[0.1, 0.3]])
+    there = gaussian_process(tiles, Y, noise, tolerance=1e-10)
+    here = gaussian_process(tiles.toarray(), Y, noise)
+    cross = gram(LIMIT, NEW, X).nngp
+    assert there.log_likelihood is None and there.solution.method == "cg"
+    np.testing.assert_allclose(there.mean(cross), here.mean(cross), atol=1e-8)
+    diagonal = np.diagonal(gram(LIMIT, NEW).nngp)
+    np.testing.assert_allclose(
+        there.variance(cross, diagonal), here.variance(cross, diagonal), atol=1e-6
+    )
+    with pytest.raises(UserError, match="array in memory"):
+        gaussian_process(tiles, Y, np.ones((60, 2)))
+
+
+@pytest.mark.parametrize(
+    ("y", "noise"),
+    [
+        (np.ones((4, 3)), np.ones((3, 4))),
+        (np.ones((4, 3)), np.ones((4, 1))),
+        (np.ones((4, 3)), np.ones((1, 2))),
+        (np.ones((4, 3)), np.ones(3)),
+        (np.ones((4, 3)), np.ones((4, 3, 1))),
+        (np.ones((4, 3)), -np.ones((1, 3))),
+        (np.ones((4, 3)), np.full((1, 3), np.nan)),
+        (np.ones((4, 3)), np.ones((1, 3)) * 1j),
+        (np.ones(4), np.ones((4, 1))),
+        (np.full((4, 3), np.nan), np.ones((1, 3))),
+        (np.ones((4, 3)), [[1.0], [2.0, 3.0]]),
+    ],
+)
+def test_noise_of_other_shapes_is_refused(y, noise):
+    with pytest.raises(UserError):
+        gaussian_process(np.eye(4), y, noise)

@@ -1,15 +1,26 @@
 """Training with a fixed kernel, in closed form: gradient flow, descent and momentum on the squared loss."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
-from steepest.core.errors import UserError
-from steepest.kernels._arguments import as_floats
+from steepest.core import given
+from steepest.core.errors import UserError, nearest
+from steepest.kernels._arguments import as_count, as_floats, as_number
+from steepest.kernels.prediction._checks import (
+    Vector,
+    as_counts,
+    as_cross,
+    as_kernel,
+    as_momentum,
+    as_step_size,
+    as_times,
+    shown,
+)
 
-Vector = NDArray[np.float64]
+SquaredRisk = Literal["sum over outputs", "mean over outputs", "mean squared error"]
+"""Which multiple of Σ (f − y)² is descended; see :func:`kernel_dynamics`."""
 
 
 class Progress(NamedTuple):
@@ -28,28 +39,29 @@ class Ensemble(NamedTuple):
     """Mean and covariance of the outputs of many networks, over their initializations, at each of T times."""
 
     mean: Vector
-    """Shape ``(T, m)``."""
+    """Shape ``(T, m)``, or ``(T, m, k)`` of targets ``(n, k)``."""
     covariance: Vector
-    """Shape ``(T, m, m)``."""
+    """Shape ``(T, m, m)``, of each output; different outputs are independent."""
 
 
 @dataclass(frozen=True)
 class KernelDynamics:
-    """The dynamics ``f' = −(1/n) Θ (f − y)`` of the risk ``(1/n) Σ ½‖f(x_i) − y_i‖²`` with a fixed kernel Θ.
+    """The dynamics ``f' = −(c/n) Θ (f − y)`` of the risk ``(c/n) Σ ½‖f(x_i) − y_i‖²`` with a fixed kernel Θ.
 
-    The risk is a mean over the n examples and a sum over outputs. Of a matrix ``(n, n)`` several outputs are columns
+    c is one unless :func:`kernel_dynamics` was told of another risk. Of a matrix ``(n, n)`` several outputs are columns
     ``(n, k)``, each with this kernel by itself, as in infinitely wide networks. A kernel ``(n, k, n, k)`` couples them,
-    as that of a finite network; as a matrix ``(n k, n k)`` it would be read as n k examples, and times k times as long.
-    So are times of a risk that is a mean over outputs too, as in ``torch.nn.MSELoss`` (and half as long without the ½).
+    as that of a finite network; as a matrix ``(n k, n k)`` it would be read as n k examples.
 
-    Along the eigenvector v_k of Θ/n with eigenvalue λ_k, residuals are multiplied by exp(−λ_k t) under the flow, and
+    Along the eigenvector v_k of cΘ/n with eigenvalue λ_k, residuals are multiplied by exp(−λ_k t) under the flow, and
     by (1 − ηλ_k) in each step of descent. Make it with :func:`kernel_dynamics`.
 
     Attributes:
-        eigenvalues: λ of Θ/n, ascending, shape ``(n,)``; ``(n k,)`` of a kernel that couples outputs.
+        eigenvalues: λ of cΘ/n, ascending, shape ``(n,)``; ``(n k,)`` of a kernel that couples outputs.
         vectors: eigenvectors in columns, a square matrix.
         resolution: eigenvalues up to this one cannot be told from zero, by the rounding of the kernel's entries.
         coupled: k where the kernel couples outputs; None where it is a matrix.
+        factor: c, one over k or two over k where the risk is a mean over k outputs.
+        columns: k where the kernel or the caller says it, as many columns as targets must have; None otherwise.
 
     Source: ORF 543, lectures 10/10 and 10/31; Jacot, Gabriel and Hongler 2018; Lee et al. 2019.
     """
@@ -58,6 +70,8 @@ class KernelDynamics:
     vectors: Vector
     resolution: float = 0.0
     coupled: int | None = None
+    factor: float = 1.0
+    columns: int | None = None
 
     @property
     def points(self) -> int:
@@ -70,7 +84,7 @@ class KernelDynamics:
         Raises:
             UserError: for a momentum outside [0, 1).
         """
-        _check_momentum(momentum)
+        momentum = as_momentum(momentum)
         top = float(self.eigenvalues[-1])
         # z² − (1 + β − ηλ) z + β leaves the unit disc at z = −1, where ηλ = 2 (1 + β)
         return 2 * (1 + momentum) / top if top > 0 else float("inf")
@@ -84,11 +98,7 @@ class KernelDynamics:
         Raises:
             UserError: for a time that is negative or NaN.
         """
-        times = np.atleast_1d(np.asarray(times, float))
-        if not (times >= 0).all():
-            raise UserError(
-                f"the flow needs times of at least zero, got {times.min()}; it starts at time 0"
-            )
+        times = as_times(times)
         ended = np.isinf(times)
         decay = np.multiply.outer(np.where(ended, 0.0, times), self.eigenvalues)
         positive = self.eigenvalues > 0
@@ -114,14 +124,9 @@ class KernelDynamics:
             UserError: for a step size that is not positive and finite, a momentum outside [0, 1), or numbers of steps
                 that are not whole and at least zero.
         """
-        _check_momentum(momentum)
-        if not 0 < lr < np.inf:
-            raise UserError(f"descent needs a positive finite step size, got lr = {lr}")
-        counts = np.atleast_1d(np.asarray(steps))
-        if not (
-            np.isfinite(counts).all() and (counts >= 0).all() and (counts == np.round(counts)).all()
-        ):
-            raise UserError(f"descent needs whole numbers of steps, at least zero, got {steps}")
+        momentum = as_momentum(momentum)
+        lr = as_step_size(lr)
+        counts = as_counts(steps)
         # along each eigenvector, started at rest: r_{t+1} = (1 + β − ηλ) r_t − β r_{t−1} for the residual, and with
         # η added for g = (1 − r)/λ, which keeps its digits where λ is small and needs no limit where it is zero
         one = np.zeros((len(self.eigenvalues), 3, 3))
@@ -156,7 +161,7 @@ class KernelDynamics:
         start: Vector | float = 0.0,
         at: Vector | float = 0.0,
     ) -> Vector:
-        """Return outputs on other points, ``f_0(x) + (1/n) Θ(x, X) V gained Vᵀ (y − f_0)``: ``(T, m)``, ``(T, m, k)``.
+        """Return outputs on other points, ``f_0(x) + (c/n) Θ(x, X) V gained Vᵀ (y − f_0)``: ``(T, m)``, ``(T, m, k)``.
 
         Args:
             progress: of the training.
@@ -178,41 +183,46 @@ class KernelDynamics:
             "ij,tj,jc->tic", cross @ self.vectors, progress.gained, residual, optimize=True
         )
         shape = (len(cross) // (self.coupled or 1), *targets.shape[1:])
-        at = np.asarray(at, float)
-        if at.shape not in ((), shape):
+        at = as_floats("outputs on other points at the start", at).astype(float)
+        if at.shape not in ((), shape) or not np.isfinite(at).all():
             raise UserError(
-                f"outputs on other points at the start: expected shape {shape}, got {_shown(at)}"
+                f"outputs on other points at the start: expected shape {shape}, got {shown(at)}"
             )
-        return at + reached.reshape(len(progress.gained), *shape) / self.points
+        return at + self._speed * reached.reshape(len(progress.gained), *shape)
 
     def outputs(self, progress: Progress, kernel: Vector, start: Vector, targets: Vector) -> Vector:
-        """Return outputs of many networks on training and other points, each from its own start, ``(..., T, n + m)``.
+        """Return outputs of many networks on training and other points, each from its own start.
 
         Args:
             progress: of the training.
             kernel: Θ between all points, training points first, and the training points, shape ``(n + m, n)``.
-            start: outputs on all points at initialization, shape ``(..., n + m)``.
-            targets: y, shape ``(n,)``.
+            start: outputs on all points at initialization, shape ``(..., n + m)``, or ``(..., n + m, k)``.
+            targets: y, shape ``(n,)``, or ``(n, k)``.
+
+        Returns:
+            Shape ``(..., T, n + m)``, or ``(..., T, n + m, k)``.
 
         Raises:
             UserError: arrays that do not fit together.
         """
+        _check_progress(progress)
         self._need_single("outputs")
         kernel = self._across(kernel)
-        start = np.asarray(start, float)
+        targets = self._one_each("targets", targets)
+        start = as_floats("outputs at the start", start).astype(float)
         n = len(self.eigenvalues)
-        if start.shape[-1:] != (len(kernel),) or len(kernel) < n:
+        one = (len(kernel), *targets.shape[1:])
+        if start.shape[max(start.ndim - len(one), 0) :] != one or len(kernel) < n:
             raise UserError(
-                f"outputs at the start need one number for each of the {len(kernel)} rows of the kernel, at least {n} "
-                f"of them, got {_shown(start)}"
+                f"outputs at the start: expected shape (..., {', '.join(map(str, one))}), a number for each of the "
+                f"{len(kernel)} rows of the kernel, at least {n} of them, got {shown(start)}"
             )
-        outputs = np.empty((*start.shape[:-1], len(progress.left), len(kernel)))
-        for index in np.ndindex(start.shape[:-1]):
+        networks = start.shape[: start.ndim - len(one)]
+        outputs = np.empty((*networks, len(progress.left), *one))
+        for index in np.ndindex(networks):
             f = start[index]
-            outputs[(*index, ..., slice(n))] = self.train(progress, targets, f[:n])
-            outputs[(*index, ..., slice(n, None))] = self.test(
-                progress, kernel[n:], targets, f[:n], f[n:]
-            )
+            outputs[index][:, :n] = self.train(progress, targets, f[:n])
+            outputs[index][:, n:] = self.test(progress, kernel[n:], targets, f[:n], f[n:])
         return outputs
 
     def ensemble(
@@ -222,7 +232,7 @@ class KernelDynamics:
 
         Args:
             progress: of the training.
-            targets: y, shape ``(n,)``.
+            targets: y, shape ``(n,)``; or ``(n, k)`` of k outputs, which start independently of each other.
             nngp: covariance at initialization over the training points and then the other points, shape
                 ``(n + m, n + m)``; ``(n, n)`` for the training points themselves.
             cross: Θ between other points and training points, shape ``(m, n)``; None for the training points.
@@ -232,20 +242,17 @@ class KernelDynamics:
 
         Source: Lee et al. 2019, equations 14 to 16, there for the flow.
         """
+        _check_progress(progress)
         n = len(self.eigenvalues)
         self._need_single("ensemble")
-        targets = np.broadcast_to(self._one_each("targets", targets), (n,))
-        if targets.ndim != 1:
-            raise UserError(
-                f"ensemble takes one column of targets at a time, got shape {targets.shape}"
-            )
-        nngp = np.asarray(nngp, float)
+        targets, _ = self._both(targets, 0.0)
+        nngp = as_floats("the covariance at initialization", nngp).astype(float)
         cross = None if cross is None else self._across(cross)
         size = n if cross is None else n + len(cross)
-        if nngp.shape != (size, size):
+        if nngp.shape != (size, size) or not np.isfinite(nngp).all():
             raise UserError(
                 f"the covariance at initialization must cover the {n} training points"
-                f"{'' if cross is None else f' and then the {len(cross)} other points'}, got shape {nngp.shape}"
+                f"{'' if cross is None else f' and then the {len(cross)} other points'}, got {shown(nngp)}"
             )
         means = []
         covariances = []
@@ -256,12 +263,17 @@ class KernelDynamics:
                 means.append(targets - s @ targets)
                 covariances.append(s @ nngp @ s.T)
             else:  # f_t(x) = f_0(x) + A (y − f_0)
-                a = (cross @ self.vectors * gained) @ self.vectors.T / n
+                a = self._speed * (cross @ self.vectors * gained) @ self.vectors.T
                 part = a @ nngp[:n, n:]
                 means.append(a @ targets)
                 # Cov(f_0(x) − A f_0(X)) = K** − A K_X* − (A K_X*)ᵀ + A K Aᵀ; y is fixed
                 covariances.append(nngp[n:, n:] - part - part.T + a @ nngp[:n, :n] @ a.T)
         return Ensemble(np.stack(means), np.stack(covariances))
+
+    @property
+    def _speed(self) -> float:
+        """Return c/n."""
+        return self.factor / self.points
 
     def _one_each(self, name: str, values: Vector | float) -> Vector:
         values = as_floats(name, values).astype(float)
@@ -273,7 +285,13 @@ class KernelDynamics:
             fits = values.ndim == 0 or (values.ndim < 3 and len(values) == n and values.size > 0)
             wanted = f"{n} finite numbers, one for each training point, or a row for each of them"
         if not fits or not np.isfinite(values).all():
-            raise UserError(f"{name}: expected {wanted}, got {_shown(values)}")
+            raise UserError(f"{name}: expected {wanted}, got {shown(values)}")
+        k = self.columns
+        if k and values.ndim and values.size != n * k:
+            raise UserError(
+                f"{name}: expected {k} for each training point, as outputs={k} of kernel_dynamics says, got "
+                f"{shown(values)}"
+            )
         return values
 
     def _both(self, targets: Vector | float, start: Vector | float) -> tuple[Vector, Vector]:
@@ -282,11 +300,12 @@ class KernelDynamics:
         start = self._one_each("outputs at the start", start)
         if targets.ndim and start.ndim and targets.shape != start.shape:
             raise UserError(
-                f"outputs at the start: expected shape {targets.shape}, as targets have, got {_shown(start)}"
+                f"outputs at the start: expected shape {targets.shape}, as targets have, got {shown(start)}"
             )
         shape = max(targets.shape, start.shape, key=len)
         if not shape:
-            shape = (self.points, self.coupled) if self.coupled else (self.points,)
+            k = self.coupled or self.columns or 1
+            shape = (self.points, k) if self.coupled or k > 1 else (self.points,)
         return np.broadcast_to(targets, shape), np.broadcast_to(start, shape)
 
     def _columns(self, values: Vector) -> Vector:
@@ -301,32 +320,48 @@ class KernelDynamics:
             )
 
     def _across(self, cross: Vector) -> Vector:
-        cross = as_floats("the cross kernel", cross).astype(float)
-        n = len(self.eigenvalues)
-        if self.coupled:
-            if cross.shape[1:] != (self.coupled, self.points, self.coupled):
-                raise UserError(
-                    f"the cross kernel of coupled outputs has shape (m, {self.coupled}, {self.points}, "
-                    f"{self.coupled}), got {_shown(cross)}"
-                )
-            cross = cross.reshape(-1, n)
-        if cross.ndim != 2 or cross.shape[1] != n or not np.isfinite(cross).all():
-            raise UserError(
-                f"the cross kernel has a row for each other point and a column for each of the {n} training points, "
-                f"got {_shown(cross)}; transpose it if it is the other way round"
-            )
-        return cross
+        return as_cross(cross, self.points, self.coupled)
 
 
-def kernel_dynamics(ntk: Vector) -> KernelDynamics:
+def kernel_dynamics(
+    ntk: Vector,
+    *,
+    loss: SquaredRisk = "sum over outputs",
+    outputs: int | None = None,
+    regularization: float = 0.0,
+    relative: bool = False,
+) -> KernelDynamics:
     """Decompose a kernel over the training points, which gives its dynamics in closed form.
+
+    The time of the flow, and the step size of descent, belong to a risk. Of n examples with k outputs it is a multiple
+    of the sum of all squares, and the larger the multiple the faster the training:
+
+    ========================  ==========================  ===  ====================================================
+    ``loss``                  risk                        c    elsewhere
+    ========================  ==========================  ===  ====================================================
+    ``"sum over outputs"``    (1/2n) Σ_i ‖f(x_i) − y_i‖²  1    ``mean_risk(squared, …)`` of ``steepest.nn.losses``
+    ``"mean over outputs"``   the same, divided by k      1/k  ``0.5 * mean((f - y)**2)``; neural-tangents
+    ``"mean squared error"``  twice that                  2/k  ``torch.nn.MSELoss``, ``optax.squared_error`` and a mean
+    ========================  ==========================  ===  ====================================================
+
+    A mean over outputs needs k, which a kernel ``(n, n)`` does not tell: say ``outputs=k``.
+
+    With a regularization ε, the dynamics are ``f' = −(c/n) (Θ + ε) (f − y)``, as under ``diag_reg`` of
+    neural-tangents. Outputs on other points then tend to kernel ridge regression with λ = ε. Outputs on the training
+    points tend to the targets; for ridge there, take ``test`` with Θ itself as cross kernel.
 
     Args:
         ntk: Θ, shape ``(n, n)``, of one output or of several that each have it; or ``(n, k, n, k)`` of k outputs that
             it couples, as ``empirical_ntk(..., outputs="all")`` gives it.
+        loss: which risk; see the table.
+        outputs: k, where ``ntk`` is a matrix and the loss is a mean over outputs.
+        regularization: ε ≥ 0, added to the diagonal.
+        relative: whether ε is relative to the mean of the diagonal, as is ``diag_reg`` unless
+            ``diag_reg_absolute_scale`` is set.
 
     Raises:
-        UserError: not a finite symmetric matrix, or one that is not positive semidefinite.
+        UserError: not a finite symmetric matrix, or one that is not positive semidefinite; an unknown loss, a loss that
+            needs ``outputs``, or a regularization that is negative.
 
     >>> dynamics = kernel_dynamics(np.array([[2.0, 1.0], [1.0, 2.0]]))
     >>> dynamics.eigenvalues.round(6).tolist(), round(dynamics.largest_step(), 6)
@@ -335,32 +370,55 @@ def kernel_dynamics(ntk: Vector) -> KernelDynamics:
     >>> dynamics.train(step, np.array([1.0, 1.0])).round(6).tolist()  # beyond 1/λ_max it overshoots
     [[1.9, 1.9], [0.19, 0.19]]
     """
-    ntk = as_floats("a kernel", ntk)
-    precision = np.finfo(ntk.dtype).eps
-    ntk = ntk.astype(float)
-    coupled = None
-    if ntk.ndim == 4 and ntk.shape[:2] == ntk.shape[2:]:
-        coupled = ntk.shape[1]
-        ntk = ntk.reshape(ntk.shape[0] * coupled, -1)
-    if ntk.ndim != 2 or ntk.shape[0] != ntk.shape[1] or not ntk.size or not np.isfinite(ntk).all():
-        raise UserError(
-            f"dynamics need a finite square kernel matrix over the training points, or (n, k, n, k) of k outputs, got "
-            f"{_shown(ntk)}"
-        )
-    if not np.allclose(ntk, ntk.T, rtol=1e-5, atol=1e-6 * np.abs(ntk).max()):
-        raise UserError(
-            "dynamics need a symmetric kernel matrix over the training points; pass the cross kernel to test()"
-        )
+    ntk, coupled, precision = as_kernel(ntk)
+    k = _outputs(coupled, outputs)
+    factor = _factor(loss, k)
+    epsilon = as_number("the regularization", regularization, 0)
+    if not isinstance(relative, bool | np.bool_):
+        raise UserError(f"relative is True or False, got {given.shown(relative)}")
+    if relative:
+        epsilon = epsilon * float(np.trace(ntk)) / len(ntk)
     # Θ/n with n examples: a kernel of k coupled outputs has n k rows
-    eigenvalues, vectors = np.linalg.eigh((ntk + ntk.T) / (2 * len(ntk) / (coupled or 1)))
-    floor = -1e-5 * eigenvalues[-1]
+    speed = factor * (coupled or 1) / len(ntk)
+    eigenvalues, vectors = np.linalg.eigh((ntk + ntk.T) / 2)
+    eigenvalues = speed * (eigenvalues + epsilon)
+    floor = -1e-5 * abs(eigenvalues[-1])
     if not eigenvalues[0] >= floor:
         raise UserError(
             f"the kernel has the eigenvalue {eigenvalues[0]:.2g} beside {eigenvalues[-1]:.2g}: it is not positive "
-            "semidefinite; check that all entries come from one kernel, and compute it in float64"
+            "semidefinite; check that all entries come from one kernel, compute it in float64, or set a regularization"
         )
     resolution = max(len(ntk) * precision * float(eigenvalues[-1]), 0.0)
-    return KernelDynamics(np.maximum(eigenvalues, 0.0), vectors, resolution, coupled)
+    return KernelDynamics(np.maximum(eigenvalues, 0.0), vectors, resolution, coupled, factor, k)
+
+
+def _outputs(coupled: int | None, outputs: Any) -> int | None:
+    """Return k, where the kernel or the caller says it."""
+    if outputs is None:
+        return coupled
+    k = as_count("outputs", outputs, 1)
+    if coupled and k != coupled:
+        raise UserError(
+            f"the kernel couples {coupled} outputs, got outputs={k}; leave outputs away, as the kernel tells it"
+        )
+    return k
+
+
+def _factor(loss: Any, k: int | None) -> float:
+    """Return c of the risk (c/n) Σ ½‖f − y‖²."""
+    conventions = get_args(SquaredRisk)
+    if not isinstance(loss, str) or loss not in conventions:
+        raise UserError(
+            f"loss: no risk is called {given.shown(loss)}; {nearest(str(loss), conventions)}"
+        )
+    if loss == "sum over outputs":
+        return 1.0
+    if k is None:
+        raise UserError(
+            f"the loss {loss!r} needs the number of outputs, which a kernel (n, n) does not tell; say outputs=1, or as "
+            "many as targets have columns"
+        )
+    return (2.0 if loss == "mean squared error" else 1.0) / k
 
 
 def _check_progress(progress: Progress) -> None:
@@ -369,16 +427,3 @@ def _check_progress(progress: Progress) -> None:
             f"expected the progress of a training, got {type(progress).__name__}; take flow(times) or "
             "descent(lr, steps)"
         )
-
-
-def _check_momentum(momentum: float) -> None:
-    if not 0 <= momentum < 1:
-        raise UserError(
-            f"momentum must be at least 0 and below 1, got {momentum}; 0 is plain descent"
-        )
-
-
-def _shown(values: Vector) -> str:
-    return f"shape {values.shape}" + (
-        "" if np.isfinite(values).all() else " with entries that are not finite"
-    )

@@ -6,7 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from steepest.core import given
 from steepest.core.errors import UserError
+from steepest.kernels._arguments import as_floats
 
 RANK = 1e-10  # smallest singular value of Φ over the largest, below which the model does not interpolate
 
@@ -18,19 +20,20 @@ class FirstOrder(NamedTuple):
         linear: θ^F, the parameters of the linear model, shape ``(p,)``.
         inside: what ε adds in the span of the features, shape ``(p,)``.
         outside: what ε adds outside of it, shape ``(p,)``; the linear model never moves there.
-        drift: F_α (θ^F − θ_0), by how much the features φ_α + ε F_α θ move per ε, shape ``(m, p)``.
+        drift: F_α (θ^F − θ_0), by how much the features φ_α + ε F_α θ move per ε, shape ``(m, p)``; ``(n, k, p)`` of k
+            outputs.
     """
 
     linear: Float[np.ndarray, " p"]
     inside: Float[np.ndarray, " p"]
     outside: Float[np.ndarray, " p"]
-    drift: Float[np.ndarray, "m p"]
+    drift: Float[np.ndarray, "*m p"]
 
 
 def first_order_flow(
-    phi: Float[Any, "p m"],
+    phi: Float[Any, "p *m"],
     bend: Callable[[np.ndarray], Any],
-    y: Float[Any, " m"],
+    y: Float[Any, "*m"],
     start: Float[Any, " p"],
     time: float = np.inf,
 ) -> FirstOrder:
@@ -50,10 +53,11 @@ def first_order_flow(
     and depends on the path.
 
     Args:
-        phi: Φ, one feature vector a column, of rank m.
-        bend: maps v of shape ``(p,)`` to ``F_α v`` for all α, shape ``(m, p)``; linear, with symmetric F_α. Of a
-            network it is the derivative of the Jacobian along v. It is called ``m + 2`` times.
-        y: targets.
+        phi: Φ, one feature vector a column, of rank m. Of a model with k outputs α counts outputs of examples, and Φ
+            has the shape ``(p, n, k)``, with m = n k.
+        bend: maps v of shape ``(p,)`` to ``F_α v`` for all α, shape ``(m, p)``, or ``(n, k, p)``; linear, with
+            symmetric F_α. Of a network it is the derivative of the Jacobian along v. It is called ``m + 2`` times.
+        y: targets, shape ``(m,)``, or ``(n, k)``.
         start: θ_0.
         time: t; the limit by default.
 
@@ -68,6 +72,13 @@ def first_order_flow(
     ([1.0, 0.0], [0.0, 0.0], [0.0, 0.5])
     """
     phi, y, start = _checked(phi, y, start, time)
+    if not callable(bend):
+        raise UserError(
+            f"first-order flow: expected bend to map v to F v, got {given.shown(bend)}; try lambda v: forms @ v"
+        )
+    shape = (*y.shape, len(phi))
+    phi = phi.reshape(len(phi), -1)
+    y = y.ravel()
     u, s, vt = np.linalg.svd(phi, full_matrices=False)
     if s.size < len(y) or not s.size or s[-1] < RANK * s[0]:
         lowest = s[-1] if s.size == len(y) > 0 else 0.0
@@ -82,11 +93,12 @@ def first_order_flow(
     end = start - u @ away
     rates = np.append(0.0, decay)
     modes = np.vstack([end, (u * away).T])  # θ_t^F = Σ_j modes_j e^{−rates_j t}
-    bent = np.stack([np.asarray(bend(mode), float) for mode in modes])  # (m + 1, m, p)
-    if bent.shape[1:] != phi.T.shape:
+    bent = np.stack([as_floats("what bend returns", bend(mode)) for mode in modes])
+    if bent.shape[1:] != shape:
         raise UserError(
-            f"first-order flow: expected bend to return shape {phi.T.shape}, got {bent.shape[1:]}"
+            f"first-order flow: expected bend to return shape {shape}, got {bent.shape[1:]}"
         )
+    bent = bent.reshape(len(modes), *phi.T.shape)  # (m + 1, m, p)
     # Σ_α F_αθ_t^F r_t(α) = Σ_jk source_jk e^{−(rates_j + decay_k) t}
     source = np.einsum("jap,ka,k->jkp", bent, vt, residual)
     both = rates[:, None] + decay
@@ -100,7 +112,7 @@ def first_order_flow(
     along = s * np.einsum("ijk,ijk->i", _held(decay[:, None, None], pairs, time), squares) / 2
     along += np.einsum("ijk,jkp,pi->i", _held(decay[:, None, None], both, time), source, u)
     linear = np.append(1.0, np.exp(-decay * time)) @ modes
-    drift = np.asarray(bend(linear - start), float)
+    drift = as_floats("what bend returns", bend(linear - start)).astype(float)
     return FirstOrder(linear, -u @ along, outside, drift)
 
 
@@ -119,16 +131,16 @@ def _held(own: Any, driven: Any, time: float) -> np.ndarray:
 
 
 def _checked(phi: Any, y: Any, start: Any, time: float) -> tuple[np.ndarray, ...]:
-    phi = np.asarray(phi, float)
-    y = np.asarray(y, float)
-    start = np.asarray(start, float)
-    if phi.ndim != 2 or y.shape != phi.shape[1:] or start.shape != phi.shape[:1]:
+    phi = as_floats("features", phi).astype(float)
+    y = as_floats("targets", y).astype(float)
+    start = as_floats("the start", start).astype(float)
+    if phi.ndim not in (2, 3) or y.shape != phi.shape[1:] or start.shape != phi.shape[:1]:
         raise UserError(
-            "first-order flow: expected features of shape (p, m), targets (m,) and a start (p,), got "
-            f"{phi.shape}, {y.shape} and {start.shape}; features are columns"
+            "first-order flow: expected features of shape (p, m), targets (m,) and a start (p,), or features (p, n, k) "
+            f"and targets (n, k), got {phi.shape}, {y.shape} and {start.shape}; features are columns"
         )
     if not (np.isfinite(phi).all() and np.isfinite(y).all() and np.isfinite(start).all()):
         raise UserError("first-order flow: expected finite features, targets and start")
-    if not time >= 0:
-        raise UserError(f"first-order flow: expected a time of at least 0, got {time}")
+    if as_floats("the time", time).shape != () or not float(time) >= 0:
+        raise UserError(f"first-order flow: expected a time of at least 0, got {given.shown(time)}")
     return phi, y, start

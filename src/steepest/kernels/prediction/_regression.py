@@ -76,17 +76,23 @@ class GaussianProcess:
 
     Attributes:
         gram: K of the training inputs.
-        noise: variance of the noise, one number or one for each training input.
+        noise: variance of the noise, one number or one for each training input; of shape ``(n, k)`` or ``(1, k)`` if
+            outputs have noise of their own.
         solution: α = (K + noise)⁻¹ y, and how well it solves its equations.
-        factor: of K + noise; None for a matrix that is not in memory, where each variance is solved for.
-        log_likelihood: log p(y) of each column of targets, shape ``(*k)``; None without a factor.
+        factor: of K + noise; None for a matrix that is not in memory, where each variance is solved for, and None where
+            outputs have noise of their own.
+        log_likelihood: log p(y) of each column of targets, shape ``(*k)``; None of a matrix that is not in memory.
+        parts: where outputs have noise of their own, the posterior of each distinct noise.
+        part: which of these each output belongs to, shape ``(k,)``; None otherwise.
     """
 
     gram: Any
-    noise: float | Float[np.ndarray, " n"]
+    noise: Float[np.ndarray, "*nk"] | float
     solution: Solution
     factor: Factor | None
     log_likelihood: Float[np.ndarray, "*k"] | None
+    parts: tuple["GaussianProcess", ...] = ()
+    part: NDArray | None = None
 
     def mean(self, cross: Any) -> Float[np.ndarray, "m *k"]:
         """Return the posterior mean of f at new inputs; ``cross`` has shape ``(m, n)``."""
@@ -94,15 +100,20 @@ class GaussianProcess:
 
     def covariance(
         self, cross: Float[np.ndarray, "m n"], test: Float[np.ndarray, "m m"]
-    ) -> Float[np.ndarray, "m m"]:
+    ) -> Float[np.ndarray, "m m *k"]:
         """Return the posterior covariance of f at new inputs, K** − K*ₓ (K + noise)⁻¹ Kₓ*; for new y add the noise.
 
         Args:
             cross: kernels between new and training inputs.
             test: kernels of the new inputs with each other.
+
+        Returns:
+            Shape ``(m, m)``, of each column; ``(m, m, k)`` where outputs have noise of their own.
         """
+        if self.parts:
+            return self._by_output([part.covariance(cross, test) for part in self.parts])
         left, right = self._reduce(cross)
-        test = np.asarray(test, float)
+        test = as_floats("kernels of the new inputs", test).astype(float)
         if test.shape != (left.shape[1],) * 2:
             raise UserError(
                 f"the covariance needs the kernels of {left.shape[1]} new inputs, got shape {test.shape}"
@@ -112,20 +123,29 @@ class GaussianProcess:
 
     def variance(
         self, cross: Float[np.ndarray, "m n"], test: Float[np.ndarray, " m"]
-    ) -> Float[np.ndarray, " m"]:
+    ) -> Float[np.ndarray, "m *k"]:
         """Return the posterior variance of f at new inputs, at least zero.
 
         Args:
             cross: kernels between new and training inputs.
             test: k(x, x) of each new input, the diagonal of their Gram matrix.
+
+        Returns:
+            Shape ``(m,)``, of each column; ``(m, k)`` where outputs have noise of their own.
         """
+        if self.parts:
+            return self._by_output([part.variance(cross, test) for part in self.parts])
         left, right = self._reduce(cross)
-        test = np.asarray(test, float)
+        test = as_floats("kernels of the new inputs", test).astype(float)
         if test.shape != left.shape[1:]:
             raise UserError(
                 f"the variance needs k(x, x) of {left.shape[1]} new inputs, got shape {test.shape}"
             )
         return np.maximum(test - (left * right).sum(0), 0.0)
+
+    def _by_output(self, values: list[NDArray]) -> NDArray:
+        """Return what each part has, for each output, along a last axis."""
+        return np.stack(values, -1)[..., self.part]
 
     def _reduce(self, cross: NDArray) -> tuple[NDArray, NDArray]:
         """Return A and B of shape ``(n, m)`` with AᵀB = K*ₓ (K + noise)⁻¹ Kₓ*."""
@@ -139,7 +159,7 @@ class GaussianProcess:
 def gaussian_process(
     gram: Any,
     targets: Float[np.ndarray, "n *k"],
-    noise: float | Float[np.ndarray, " n"],
+    noise: float | Float[np.ndarray, "*nk"],
     *,
     tolerance: float = TOLERANCE,
 ) -> GaussianProcess:
@@ -152,8 +172,9 @@ def gaussian_process(
     Args:
         gram: K of the training inputs.
         targets: y, one column or several.
-        noise: variance of the noise, ≥ 0; of a matrix in memory also one for each training input, shape ``(n,)``. Where
-            columns of targets have different noise take one column at a time.
+        noise: variance of the noise, ≥ 0: one number; one for each training input, shape ``(n,)``; one for each output,
+            ``(1, k)``; or one for each input and output, ``(n, k)``. Each distinct noise costs a factorization. Noise
+            that differs among inputs needs a matrix in memory.
         tolerance: of the residual relative to ‖y‖.
 
     Raises:
@@ -168,6 +189,9 @@ def gaussian_process(
     >>> round(float(posterior.log_likelihood), 6)
     -3.781024
     """
+    noise = as_floats("the noise", noise).astype(float)
+    if noise.ndim == 2:
+        return _of_each_noise(gram, targets, noise, tolerance)
     gram, y, noise = as_system(gram, targets, noise)
     if not isinstance(gram, np.ndarray):
         return GaussianProcess(
@@ -180,6 +204,49 @@ def gaussian_process(
     shape = np.shape(targets)
     solution = solution._replace(coefficients=solution.coefficients.reshape(shape))
     return GaussianProcess(gram, noise, solution, factor, likelihood.reshape(shape[1:]))
+
+
+def _of_each_noise(gram: Any, targets: Any, noise: NDArray, tolerance: float) -> GaussianProcess:
+    """Condition on the columns of each distinct noise at a time, and put the columns in their order."""
+    gram, y, _ = as_system(gram, targets, 0.0)
+    noise = _noise_of_outputs(noise, np.shape(targets))
+    # a row of distinct is one noise, of a number or of n
+    distinct, part = np.unique(noise.T, axis=0, return_inverse=True)
+    part = part.reshape(-1)
+    columns = [part == k for k in range(len(distinct))]
+    levels = [level.item() if level.size == 1 else level for level in distinct]
+    parts = tuple(
+        gaussian_process(gram, y[:, own], level, tolerance=tolerance)
+        for own, level in zip(columns, levels, strict=True)
+    )
+    coefficients = np.empty_like(y)
+    likelihood = np.empty(y.shape[1])
+    for own, posterior in zip(columns, parts, strict=True):
+        coefficients[:, own] = posterior.solution.coefficients
+        if posterior.log_likelihood is not None:
+            likelihood[own] = posterior.log_likelihood
+    # the least accurate part says how good the whole is
+    worst = max(parts, key=lambda posterior: posterior.solution.residual).solution
+    solution = worst._replace(
+        coefficients=coefficients,
+        log_determinant=None,
+        converged=all(posterior.solution.converged for posterior in parts),
+    )
+    likelihoods = likelihood if isinstance(gram, np.ndarray) else None
+    return GaussianProcess(gram, noise, solution, None, likelihoods, parts, part)
+
+
+def _noise_of_outputs(noise: NDArray, shape: tuple[int, ...]) -> NDArray:
+    """Return variances of shape ``(n, k)`` or ``(1, k)``, finite and ≥ 0, for targets of this shape."""
+    if len(shape) != 2 or noise.shape not in (shape, (1, shape[1])):
+        wanted = f"(1, {shape[1]}) or {shape}" if len(shape) == 2 else "() or (n,)"
+        raise UserError(
+            f"the noise of targets of shape {shape} has shape {wanted}, got {noise.shape}; a row is the noise of one "
+            "input, a column the noise of one output"
+        )
+    if not (np.isfinite(noise).all() and (noise >= 0).all()):
+        raise UserError(f"the noise must be finite and ≥ 0, got {noise.min()}")
+    return noise
 
 
 def _across(cross: Any, coefficients: NDArray) -> NDArray:

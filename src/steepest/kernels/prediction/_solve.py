@@ -156,7 +156,8 @@ def _checked_regularization(regularization: Any, n: int) -> Any:
     if values.shape not in ((), (n,)):
         raise UserError(
             f"the regularization, or noise, is one number ≥ 0 or one for each of the {n} inputs, got shape "
-            f"{values.shape}; for one of each output solve for a column of targets at a time"
+            f"{values.shape}; for one of each output give gaussian_process a noise of shape (1, k), and solve for a "
+            "column of targets at a time"
         )
     if not (np.isfinite(values).all() and (values >= 0).all()):
         raise UserError(f"the regularization must be a finite number ≥ 0, got {values.min()}")
