@@ -48,7 +48,8 @@
 # | `mask_constant`, a number that stands for what is missing | `gram(…, mask=…)`, True where a position exists |
 # | `diagonal_axes` of `kernel_fn` | `gram_diagonal(net.limit(), x)` |
 # | kernels of a truncated `stax.serial`, one for each layer | `gram_layers(net.limit(), x)`: all of them in one pass |
-# | `jax.grad` of `kernel_fn` | `jax.grad` of `kernel_function(net.limit(), like)`, one pair at a time |
+# | `jax.grad` of `kernel_fn` | `jax.grad` of `gram`, or of `kernel_function(net.limit(), like)` for one pair |
+# | none: W_std and b_std are fixed | `jax.grad` by `c_w`, `c_b`, branch weights; `fit` learns these by likelihood |
 # | `nt.empirical_ntk_fn(f)(x1, x2, params)` | `empirical_ntk(f, params, x1, x2)` |
 # | `nt.monte_carlo_kernel_fn(init_fn, apply_fn, key, n)` | `sampled_gram(net, x, key, count=n)`, with standard errors |
 # | `nt.predict.gradient_descent_mse(k, y)` | `kernel_dynamics(k)`: `flow` (to `np.inf` too), `train`, `test` |
@@ -61,10 +62,12 @@
 # | `nt.predict.gp_inference(k, y, diag_reg)` | `gaussian_process(k, y, noise)`, `kernel_ridge(k, y, λ)` |
 # | none: labels as numbers | `laplace(k, labels)`: probabilities of classes |
 # | `nt.batch(kernel_fn, batch_size, device_count)` | not needed; `tiled_gram(…, devices=…)` beyond memory |
-# | `nt.linearize(f, params)`, `nt.taylor_expand(f, params, 2)` | `linearize(f, params)`, `quadratize(f, params)` |
+# | `nt.linearize(f, params)`, `nt.taylor_expand(f, params, 3)` | `linearize(f, params)`, `taylor_expand(f, params, 3)` |
+# | `nt.empirical_nngp_fn(f)(x1, x2, params)` | `empirical_nngp(f, params, x1, x2)` |
 #
-# What we do not have: dropout at infinite width, and Taylor expansions beyond the second order. The empirical kernel
-# takes any function of JAX, and `sampled_gram` any network.
+# What we do not have at infinite width: dropout, layer normalization over positions, graphs that differ between inputs,
+# attention without softmax over d, positional embeddings, and pools with padding. `sampled_gram` takes any network, and
+# the empirical kernels any function of JAX.
 
 # %%
 from dataclasses import replace
@@ -81,6 +84,7 @@ from steepest.core.errors import UserError
 from steepest.kernels import (
     diagnose,
     empirical_ntk,
+    fit,
     gaussian_process,
     gram,
     gram_layers,
@@ -91,6 +95,7 @@ from steepest.kernels import (
     kernel_training,
     laplace,
     linearize,
+    log_marginal_likelihood,
     recommended_width,
     sampled_gram,
     tiled_gram,
@@ -494,6 +499,34 @@ compare(
 )
 
 # %% [markdown]
+# ## Learn C_W and C_b
+#
+# What users of Gaussian processes do first: choose the kernel's numbers by the marginal likelihood. `gram` takes
+# coefficients that JAX traces, so `jax.grad` of `log_marginal_likelihood` is all it needs. `fit` is that with L-BFGS in
+# the logarithms of the numbers, the noise among them. Any function from numbers to a limit will do.
+
+
+# %%
+def limit_of(c):
+    return mlp((20, 9, 9, 1), "erf", parameterized="ntk", c_w=c["c_w"], c_b=c["c_b"]).limit()
+
+
+def likelihood(c, noise):
+    return log_marginal_likelihood(gram(limit_of(c), x).nngp, jnp.asarray(y), noise)
+
+
+chosen = {"c_w": 1.0, "c_b": 0.1}
+print("derivatives:", jax.tree.map(lambda v: round(float(v), 2), jax.grad(likelihood)(chosen, 0.1)))
+fitted = fit(limit_of, chosen, x, y)
+print(
+    "log likelihood:",
+    round(float(likelihood(chosen, 0.1)), 1),
+    "→",
+    round(fitted.log_likelihood, 1),
+)
+print({name: round(value, 3) for name, value in fitted.hyperparameters.items()}, fitted.converged)
+
+# %% [markdown]
 # ## When a kernel has no inverse
 #
 # A Gram matrix may be singular to rounding, and solving with it gives nonsense or NaN. `diagnose` says which rows are
@@ -525,7 +558,7 @@ except UserError as sentence:
 # | 27, 65, 117, 192 | max pooling, softmax, recurrence | softmax attention over d and √d; the rest by `sampled_gram` |
 # | 86 | sparse graphs | `aggregate` takes a sparse matrix and makes it dense, as all pairs of nodes count |
 # | 7, 68 | several outputs, parameterizations | `outputs="all"`, `"trace"`; `parameterized="standard"`, `"ntk"`, … |
-# | 132, 181 | C_w and C_b by likelihood | `gaussian_process` gives the likelihood to search by, and no gradient |
+# | 132, 181 | C_w and C_b by likelihood | `fit`, or `jax.grad` of `log_marginal_likelihood` |
 
 # %% [markdown]
 # ## Where next

@@ -30,10 +30,12 @@ from steepest.kernels.duals._moments import MapJet as MapJet
 from steepest.kernels.duals._moments import covariance_map as covariance_map
 from steepest.kernels.duals._moments import variance_map as variance_map
 from steepest.kernels.duals._pair_mean import pair_mean as pair_mean
+from steepest.kernels.finite._empirical import empirical_nngp as empirical_nngp
 from steepest.kernels.finite._empirical import empirical_ntk as empirical_ntk
 from steepest.kernels.finite._empirical import ntk_top as ntk_top
 from steepest.kernels.finite._expansion import linearize as linearize
 from steepest.kernels.finite._expansion import quadratize as quadratize
+from steepest.kernels.finite._expansion import taylor_expand as taylor_expand
 from steepest.kernels.finite._finite_width import FiniteWidth as FiniteWidth
 from steepest.kernels.finite._finite_width import finite_width as finite_width
 from steepest.kernels.finite._finite_width import homogeneous_kurtosis as homogeneous_kurtosis

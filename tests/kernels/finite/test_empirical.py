@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from jax.flatten_util import ravel_pytree
 
 from steepest.core.errors import UserError
-from steepest.kernels import empirical_ntk, ntk, ntk_eigenpairs, ntk_product, ntk_top
+from steepest.kernels import (
+    empirical_nngp,
+    empirical_ntk,
+    nngp,
+    ntk,
+    ntk_eigenpairs,
+    ntk_product,
+    ntk_top,
+)
 from steepest.kernels.finite._jacobian import jacobian_ntk
 from steepest.nn.networks import mlp, two_layer
 from tests.oracles import dense_hessian, dense_ntk, dense_outputs
@@ -316,3 +324,20 @@ def test_what_has_no_row_for_each_example_is_refused(apply, x, other):
     w = {"a": jnp.ones((3, 1)), "b": jnp.ones((3, 1))}
     with pytest.raises(UserError):
         empirical_ntk(apply, w, x, other, outputs="trace")
+
+
+def test_products_of_many_outputs_tend_to_the_nngp_kernel(key):
+    """Given the hidden layer outputs are independent, with the kernel of its features as covariance."""
+    net = mlp((3, 400, 4000), "tanh", parameterized="ntk", c_w=1.5, c_b=0.3)
+    params = net.init(key)
+    found = empirical_nngp(net, params, X, X[:2])
+    features = np.asarray(net.features(params, X))
+    conditional = 0.3 + 1.5 * features @ features[:2].T / 400
+    # Var f_a f'_a ≤ 2 K_αα K_ββ; four standard errors
+    assert np.abs(found - conditional).max() <= 4 * np.sqrt(2 / 4000) * np.asarray(found).max()
+    assert np.abs(conditional - nngp(net.limit(), X, X[:2])).max() <= 0.1 * conditional.max()
+
+
+def test_outputs_of_both_sets_have_one_shape():
+    with pytest.raises(UserError, match="one shape"):
+        empirical_nngp(lambda w, x: x, None, np.ones((2, 3)), np.ones((2, 4)))

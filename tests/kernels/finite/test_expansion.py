@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from steepest.kernels import empirical_ntk, linearize, quadratize
+from steepest.core.errors import UserError
+from steepest.kernels import empirical_ntk, linearize, quadratize, taylor_expand
 from steepest.nn.networks import mlp
 from tests.oracles import dense_hessian
 
@@ -41,6 +42,22 @@ def test_against_dense_derivatives(key):
     assert float(linearize(NET, start)(there, X[0])) == pytest.approx(first, rel=1e-10)
     second = first + step @ dense_hessian(one, start) @ step / 2
     assert float(quadratize(NET.apply, start)(there, X[0])) == pytest.approx(second, rel=1e-10)
+
+
+@pytest.mark.parametrize("order", range(6))
+def test_a_polynomial_is_its_expansion_and_less_is_cut(order):
+    """(1 + δ)⁴ of two numbers, whose terms are binomial."""
+    fourth = lambda w, x: (w["a"] * w["b"][0]) ** 2 * x
+    center = {"a": jnp.array(1.0), "b": jnp.array([1.0])}
+    there = {"a": jnp.array(1.5), "b": jnp.array([1.5])}
+    terms = [1.0, 4 * 0.5, 6 * 0.5**2, 4 * 0.5**3, 0.5**4, 0.0]
+    found = taylor_expand(fourth, center, order)(there, jnp.array(2.0))
+    assert float(found) == pytest.approx(2 * sum(terms[: order + 1]), rel=1e-12)
+
+
+def test_an_order_is_a_whole_number():
+    with pytest.raises(UserError, match="order"):
+        taylor_expand(NET, {}, -1)
 
 
 def test_the_kernel_of_the_linear_model_does_not_move(key):

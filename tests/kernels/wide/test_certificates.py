@@ -1,6 +1,5 @@
 """The bound of the error: never below what planted errors do, and not far above."""
 
-
 import numpy as np
 import pytest
 

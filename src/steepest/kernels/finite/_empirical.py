@@ -91,6 +91,44 @@ def empirical_ntk(
     return kernel_of(network, params, first, second, method=method, outputs=outputs)
 
 
+def empirical_nngp(
+    network: Network | Callable[[Params, Array], Array],
+    params: Params,
+    x: Any,
+    other: Any = None,
+) -> Array:
+    """Compute the mean over outputs of ``f_a(x_i) f_a(x'_j)``, which tends to the NNGP kernel with many outputs.
+
+    For the kernel of one draw of a wide network give it many outputs, or take a function that ends at a hidden layer.
+
+    Args:
+        network: a network, or its ``apply``, which maps parameters and inputs ``(n, …)`` to outputs ``(n, …)``; all
+            their axes but the first are averaged over.
+        params: any pytree.
+        x: inputs, as the network takes them.
+        other: the inputs x', by default x again.
+
+    Returns:
+        shape ``(n, m)``.
+
+    Raises:
+        UserError: outputs of both sets that differ in shape.
+
+    >>> empirical_nngp(lambda w, x: x @ w, jnp.eye(2), jnp.array([[3.0, 4.0]])).tolist()
+    [[12.5]]
+    """
+    check_apply(network)
+    apply = network.apply if isinstance(network, Network) else network
+    first = jnp.asarray(apply(params, x))
+    second = first if other is None else jnp.asarray(apply(params, other))
+    if first.ndim < 1 or first.shape[1:] != second.shape[1:]:
+        raise UserError(
+            f"outputs need one row for each input and one shape beside, got {first.shape} and {second.shape}"
+        )
+    rows, columns = (f.reshape(len(f), -1) for f in (first, second))
+    return rows @ columns.T / rows.shape[1]
+
+
 def _of_several(
     network: Network | Callable[..., Array], x: Any, other: Any
 ) -> tuple[Callable[..., Array], Inputs, Inputs | None]:

@@ -1,11 +1,14 @@
-"""Networks expanded in their parameters: to first order, where the tangent kernel is all there is, and to second."""
+"""Networks expanded in their parameters: to first order, where the tangent kernel is all there is, and beyond."""
 
+import math
 from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from steepest.core.given import whole
+from steepest.core.signatures import checked
 from steepest.nn.types import Network, Params
 
 Apply = Callable[[Params, Array], Array]
@@ -26,13 +29,7 @@ def linearize(network: Network | Apply, center: Params) -> Apply:
     >>> float(linearize(square, jnp.array(1.0))(jnp.array(3.0), jnp.array(1.0)))  # 1 + 2·2
     5.0
     """
-    apply = network.apply if isinstance(network, Network) else network
-
-    def linear(params: Params, x: Array) -> Array:
-        value, slope = jax.jvp(lambda p: apply(p, x), (center,), (_difference(params, center),))
-        return value + slope
-
-    return linear
+    return taylor_expand(network, center, 1)
 
 
 def quadratize(network: Network | Apply, center: Params) -> Apply:
@@ -50,17 +47,52 @@ def quadratize(network: Network | Apply, center: Params) -> Apply:
     >>> float(quadratize(square, jnp.array(1.0))(jnp.array(3.0), jnp.array(1.0)))  # 1 + 2·2 + 2²
     9.0
     """
+    return taylor_expand(network, center, 2)
+
+
+@checked
+def taylor_expand(network: Network | Apply, center: Params, order: int) -> Apply:
+    """Expand the network to any order, ``Σ_{k ≤ order} (1/k!) (δ·∇)^k f`` at θ₀ with δ = θ − θ₀.
+
+    Time doubles with each order.
+
+    Args:
+        network: a network, or its ``apply``.
+        center: θ₀.
+        order: of the last term, from 0 on.
+
+    Raises:
+        UserError: another order.
+
+    >>> cube = lambda w, x: x * w**3
+    >>> float(taylor_expand(cube, jnp.array(1.0), 3)(jnp.array(3.0), jnp.array(1.0)))
+    27.0
+    """
+    order = whole("order", order)
     apply = network.apply if isinstance(network, Network) else network
 
-    def quadratic(params: Params, x: Array) -> Array:
+    def expanded(params: Params, x: Array) -> Array:
         step = _difference(params, center)
-        outputs = lambda p: apply(p, x)
-        along = lambda p: jax.jvp(outputs, (p,), (step,))
-        # the derivative of (f, ∇f·δ) along δ once more: ∇f·δ and δᵀ∇²f δ
-        (value, slope), (_, bend) = jax.jvp(along, (center,), (step,))
-        return value + slope + bend / 2
+        terms = _derivatives(lambda p: apply(p, x), step, order)(center)
+        return sum((term / math.factorial(k) for k, term in enumerate(terms[1:], 1)), terms[0])
 
-    return quadratic
+    return expanded
+
+
+def _derivatives(
+    f: Callable[[Params], Array], step: Params, order: int
+) -> Callable[[Params], tuple[Array, ...]]:
+    """Return ``(δ·∇)^k f`` for all k up to the order, as a function of parameters."""
+    if order == 0:
+        return lambda p: (f(p),)
+    lower = _derivatives(f, step, order - 1)
+
+    def derivatives(p: Params) -> tuple[Array, ...]:
+        # the tangents of all orders below along δ are these orders, each one higher
+        values, slopes = jax.jvp(lower, (p,), (step,))
+        return (*values, slopes[-1])
+
+    return derivatives
 
 
 def _difference(params: Params, center: Params) -> Params:

@@ -37,7 +37,14 @@ from steepest.nn.activations import (
     jumps,
 )
 
-TERMS = 512  # of a series, before a tolerance is refused
+TERMS = (
+    256,
+    1024,
+)  # of a series: tables have the first count if it will do, and the last is refused
+UNROLLED = 128  # terms that are not zero, up to which each is written into the program
+GRID = (
+    2**0.5
+)  # ratio of the variances to which ranges are widened, so that inputs and coefficients share tables
 SHAPES = 16  # numbers of terms are multiples of it, so that few shapes are compiled
 RULE = 1025  # nodes of the trapezoidal rule where JAX traces variances: exact to rounding up to deviations of ten
 POSITIONS = 4096  # at which these integrals are computed at a time
@@ -288,20 +295,26 @@ class Series:
     slope_error: float
     empty: bool
 
+    @property
+    def _table(self) -> "Interpolant":
+        """Return E σ², E σ'², E σ''², E σ and the ``h_k`` as functions of the variance."""
+        count = next(count for count in TERMS if self.terms <= count)
+        return _series_table(self.activation, self.low, self.high, count)
+
     def tolerances(self, eps: float) -> Tolerances:
         """Return its errors in an arithmetic of this precision."""
         return Tolerances(self.value_error + 16 * eps, self.slope_error + 16 * eps)
 
     def singles(self, variances: NDArray[np.float64]) -> Singles:
         """Return expectations at single positions."""
-        table = _series_table(self.activation, self.low, self.high)
+        table = self._table
         curvature = table.only(slice(2, 3)).at(variances)[..., 0]
         value, slope, mean = self.moments(variances, np)
         return Singles(value, slope, curvature, mean)
 
     def moments(self, variances: Any, xp: Any) -> tuple[Any, Any, Any]:
         """Return E σ², E σ'² and E σ, in JAX or NumPy."""
-        table = _series_table(self.activation, self.low, self.high)
+        table = self._table
         value, slope, _, mean = xp.moveaxis(table.only(slice(4)).at(variances, xp), -1, 0)
         if not self.empty:
             return value, slope, mean
@@ -323,7 +336,7 @@ class Series:
     @property
     def pairing(self) -> "Mehler":
         """Return what programs are compiled for; how many terms there are is a shape."""
-        return Mehler(self.step, self.first, self.empty)
+        return Mehler(self.step, self.first, self.empty, self.terms > UNROLLED * self.step)
 
     @property
     def arrays(self) -> int:
@@ -335,7 +348,7 @@ class Series:
 
         Where no signal arrives they are zero, but σ(0), and E σ' is needed too.
         """
-        table = _series_table(self.activation, self.low, self.high)
+        table = self._table
         chosen = slice(4 + self.first, 4 + self.terms, self.step)
         h = xp.moveaxis(table.only(chosen).at(variances, xp), -1, 0)
         inverse = 1 / xp.sqrt(xp.maximum(variances, self.low))
@@ -522,20 +535,40 @@ def dual_of(
     live = variances[variances > 0]
     high = float(live.max(initial=0.0)) or 1.0
     low = max(float(live.min(initial=high)), FLOOR * high)
-    return _series(activation, low / room, high * room, tolerance, len(live) < variances.size)
+    empty = len(live) < variances.size
+    try:
+        return _series(activation, *_on_grid(low / room, high * room), tolerance, empty)
+    except NoSeries:  # the range itself asks for less
+        return _series(activation, low / room, high * room, tolerance, empty)
+
+
+def _on_grid(low: float, high: float) -> tuple[float, float]:
+    """Widen a range of variances to numbers of the grid."""
+    step = math.log(GRID)
+    return GRID ** math.floor(math.log(low) / step), GRID ** math.ceil(math.log(high) / step)
 
 
 @lru_cache(maxsize=256)
 def _series(
     activation: Activation, low: float, high: float, tolerance: float, empty: bool
 ) -> Series:
-    table = _series_table(activation, low, high)
+    first, *later = TERMS
+    try:
+        return _series_of(activation, low, high, tolerance, empty, first)
+    except NoSeries:
+        return _series_of(activation, low, high, tolerance, empty, *later)
+
+
+def _series_of(
+    activation: Activation, low: float, high: float, tolerance: float, empty: bool, count: int
+) -> Series:
+    table = _series_table(activation, low, high, count)
     values = table.at(np.geomspace(low, high, 65))
     square, slope = values[:, 0], values[:, 1]
     h = values[:, 4:]
     k = np.arange(h.shape[1])
     middle = np.geomspace(low, high, 65)
-    # Parseval: what Σ_{k<T} h_k² leaves of E σ², and Σ k h_k²/K of E σ'², for every T: (TERMS,)
+    # Parseval: what Σ_{k<T} h_k² leaves of E σ², and Σ k h_k²/K of E σ'², for every T: (count,)
     left = np.abs(1 - np.cumsum(h**2, 1) / square[:, None]).max(0)
     left_slope = np.abs(1 - np.cumsum(k * h**2, 1) / middle[:, None] / slope[:, None]).max(0)
     enough = np.flatnonzero(np.maximum(left, left_slope) <= tolerance)
@@ -545,7 +578,7 @@ def _series(
             f"{low:.3g} to {high:.3g}: pass tolerance={2 * np.maximum(left, left_slope).min():.0e}, which it meets, or "
             "use a smaller c_w"
         )
-    terms = min(-(-int(enough[0] + 1) // SHAPES) * SHAPES, TERMS)
+    terms = -(-int(enough[0] + 1) // SHAPES) * SHAPES
     step, first = _parity_of(h)
     errors = float(left[terms - 1]), float(left_slope[terms - 1])
     rounded = [error + table.error for error in errors]
@@ -563,7 +596,7 @@ def _parity_of(h: NDArray[np.float64]) -> tuple[int, int]:
 @lru_cache
 def _parity(activation: Activation) -> tuple[int, int]:
     with jax.ensure_compile_time_eval():
-        return _parity_of(hermite_coefficients(activation, np.array([1.0]), TERMS))
+        return _parity_of(hermite_coefficients(activation, np.array([1.0]), TERMS[0]))
 
 
 class Interpolant(NamedTuple):
@@ -604,18 +637,18 @@ class Interpolant(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def _series_table(activation: Activation, low: float, high: float) -> Interpolant:
+def _series_table(activation: Activation, low: float, high: float, count: int) -> Interpolant:
     """Interpolate E σ², E σ'², E σ''², E σ and ``h_k``.
 
     At small variances E σ² is like K and E σ like √K at most if σ(0) is zero; ``h_k`` is for every k > 0.
     """
     vanishes = at_rest(activation)[0] == 0
     halves = np.array([2, 0, 0, 1, 1] if vanishes else [0] * 5)
-    halves = np.concatenate([halves, np.ones(TERMS - 1, int)])
+    halves = np.concatenate([halves, np.ones(count - 1, int)])
 
     def functions(variances: NDArray[np.float64]) -> NDArray[np.float64]:
         square, slope = single_moments(activation, variances)
-        h = hermite_coefficients(activation, variances, TERMS)
+        h = hermite_coefficients(activation, variances, count)
         k = np.arange(h.shape[1])
         # Stein: σ' has the coefficients √(k/K) h_k, so that E σ''² = Σ k (k − 1) h_k²/K²
         curvature = ((k * (k - 1.0)) * h**2).sum(1) / variances**2
@@ -630,7 +663,7 @@ def _third_table(activation: Activation, low: float, high: float) -> Interpolant
     """Interpolate E σ‴² = Σ k(k − 1)(k − 2) h_k²/K³; apart from the others, whose interpolation is counted."""
 
     def functions(variances: NDArray[np.float64]) -> NDArray[np.float64]:
-        h = hermite_coefficients(activation, variances, TERMS)
+        h = hermite_coefficients(activation, variances, TERMS[-1])
         k = np.arange(h.shape[1])
         # Stein three times: E σ‴² = Σ k (k − 1)(k − 2) h_k²/K³
         third = (k * (k - 1.0) * (k - 2.0) * h**2).sum(1) / variances**3
