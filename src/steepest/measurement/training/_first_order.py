@@ -211,7 +211,7 @@ class FirstOrder:
         handed = np.array([(look.loss, look.slope) for look in looks], float)  # of None NaN
         slopes = np.array([look.slope for look in taken], float)
         middle = _medians(np.column_stack([used, overall, size]))
-        values = dict(zip((GRADIENT, UPDATE, WEIGHTS), middle, strict=True))
+        values: dict[str, float] = dict(zip((GRADIENT, UPDATE, WEIGHTS), middle, strict=True))
         values |= dict(zip((LOSS, UNCLIPPED), _medians(handed), strict=True))
         values[CLIPPED] = _clipped(used, slopes)
         given = [look.loss for look in looks if look.loss is not None]
