@@ -2,9 +2,9 @@
 
 Each network is trained twice in one process from the same start on the same batches, once alone and once with a
 monitor that is given loss, data, optimizer, and in each call the loss of the batch and the norm of its gradient. The
-trainings take turns of some steps, so that what drifts on the machine falls on both. The cost is the processor time of
-all watched turns over the other ones, less one; its interval is that of the turns' differences. Weights at the end must
-be the same, bit by bit.
+trainings take turns of some steps, each as often before the other as after it, so that what drifts on the machine falls
+on both. The cost is the processor time of all watched turns over the other ones, less one; its interval is that of the
+turns' differences. Weights at the end must be the same, bit by bit.
 
     python benchmarks/monitor/run.py [--seconds 20] [--networks WORD] [--record]
 """
@@ -162,14 +162,16 @@ def turns(name: str, begin: Callable[[], Training], seconds: float) -> dict[str,
             watched.step(number)
         number = 3
         for _ in _until(seconds):
-            row = []
-            for training, watch in ((alone, None), (watched, monitor)):
+            row = [0.0, 0.0]
+            # each is the first of a pair of turns as often as the other
+            for place in (0, 1) if number // TURN % 2 else (1, 0):
+                training, watch = ((alone, None), (watched, monitor))[place]
                 begun = time.process_time()
                 for step in range(number, number + TURN):
                     model, loss, norm = training.step(step)
                     if watch is not None:
                         watch(step, model, loss=loss, grad_norm=norm)
-                row.append(time.process_time() - begun)
+                row[place] = time.process_time() - begun
             times = np.vstack([times, row])
             number += TURN
         records = read_log(Path(folder) / "run.jsonl")

@@ -68,17 +68,32 @@ def test_a_step_that_had_to_wait_is_made_up_for(tmp_path):
 
 
 def test_the_first_measurement_is_within_the_budget(tmp_path):
-    """The risk comes first by itself, then all; each when the share of the time allows for it."""
-    seconds = iter(np.arange(0.0, 1e6, 0.5))
+    """The risk comes first by itself, then all; each when what other looks leave of the share allows for it."""
+    now = [0.0]
+
+    def clock():
+        now[0] += 0.5  # each look at it takes half a second
+        return now[0]
+
     monitor = Monitor(tmp_path / "log", squared, regression(), every=1, budget=0.5)
-    monitor.clock = lambda: float(next(seconds))  # each look at it takes half a second
+    monitor.clock = clock
     model = (linear, np.zeros(6))
     for step in range(300):
+        now[0] += 20.0
         monitor(step, model)
-        assert monitor.spent <= 0.5 * (monitor.clock() - monitor.started)
+        assert monitor.spent + monitor.besides <= 0.5 * (clock() - monitor.started)
     measured = [r for r in read_log(tmp_path / "log") if "risk" in r["quantities"]]
     assert "sharpness" not in measured[0]["quantities"]
     assert "sharpness" in measured[-1]["quantities"]
+
+
+@pytest.mark.parametrize(("besides", "is_measured"), [(0.5, True), (7.4, True), (7.6, False)])
+def test_what_other_looks_take_is_left_out_of_the_budget(tmp_path, besides, is_measured):
+    """Of a thousand seconds ten are the budget, of which 2.5 are there in any case."""
+    monitor = Monitor(tmp_path / "log", squared, regression())
+    monitor.besides = besides
+    assert monitor._affords(1000.0, 2.5)
+    assert monitor._affords(1000.0, 2.55) == is_measured
 
 
 def test_the_log_survives_a_kill(tmp_path):

@@ -68,6 +68,10 @@ class Course:
         raised = self.losses.alarms(numbers, self.guess)
         return [alarm for alarm in raised if self._is_new(alarm.rule, numbers.step)]
 
+    def calm(self) -> float:
+        """Return the largest loss of a batch that can wait some steps until it is looked at."""
+        return self.losses.calm(self.guess)
+
     def _is_new(self, rule: Rule, step: int) -> bool:
         """Tell whether an alarm of a step has not been said while its reason lasts."""
         is_new = step > self.silent_until.get(rule, -1)

@@ -20,10 +20,17 @@ from steepest.measurement.training._names import (
     UPDATE,
     WEIGHTS,
 )
-from steepest.measurement.training._weights import Norms, Weights, is_at_hand, weights_of
+from steepest.measurement.training._weights import (
+    NOT_TAKEN,
+    Norms,
+    Weights,
+    is_at_hand,
+    weights_of,
+)
 
 ALL = 4  # first steps, each of which is looked at
 EVERY = 8  # steps later on, of which at most two are: going through all weights costs as much as a layer
+SELDOM = 16  # steps, after which what they hand over is looked at; a multiple of the number before
 SHARE = 0.003  # of the time since the first look, which looks may take
 WARM = 3  # first steps whose looks do not count
 HELD = 20  # steps whose numbers wait on their device before they are fetched together
@@ -89,9 +96,38 @@ class FirstOrder:
         self._before: Any = None  # a copy of the weights, at
         self._step: int | None = None
         self._slopes: tuple[int, Sequence[Any]] = (-1, ())  # taken before the step of this number
-        self._held: list[Look] = []  # on their device
+        self._held: list[Look] = []  # on their device, or not looked at yet
         self._fetched: list[Look] = []
+        self._news: list[StepNumbers] = []  # of what was fetched since the last look
+        self._donates = False  # whether the training has taken away an array that it handed over
         self._losses: deque[float] = deque(maxlen=MEMORY)  # finite ones, also of earlier records
+
+    def hold(self, step: int, loss: Any, slope: Any, calm: float) -> bool:
+        """Keep what a step hands over until the next look; tell whether it can wait, otherwise nothing is kept.
+
+        This is called in most steps, between which the training uses all caches: it must touch little.
+
+        Args:
+            step: of the training.
+            loss: as for ``look``; a number, or a tensor of torch on a processor, is compared with
+            calm: the largest loss that can wait.
+            slope: as for ``look``.
+        """
+        loss = _taken(loss)
+        if type(loss) is float:
+            if not loss <= calm:
+                return False
+        elif self._donates or len(self._held) >= HELD - 1:
+            return False
+        self._held.append(Look(step, NOT_TAKEN, loss, _taken(slope)))
+        return True
+
+    def next_look(self, step: int) -> int:
+        """Return until which step after this one what steps hand over can be held."""
+        if self._step == step:  # the next step is compared with this one
+            return step + 1
+        pace = EVERY if self._affords(self._clock()) else SELDOM
+        return step - step % pace + pace
 
     def before(self, step: int, model: Any) -> None:
         """Take the norms of the gradients that this step is about to use, for trainers that clear them in it."""
@@ -103,7 +139,7 @@ class FirstOrder:
     def look(
         self, step: int, model: Any, loss: Any = None, wanted: bool = False, slope: Any = None
     ) -> list[StepNumbers]:
-        """Take the numbers of now; return those that have come in since the last call, in the order of their steps.
+        """Take the numbers of now; return those that have come in since the last look, in the order of their steps.
 
         On a processor they come in at once, on an accelerator some steps later, so that nothing waits for it.
 
@@ -127,14 +163,11 @@ class FirstOrder:
             due = starts = follows = (
                 False  # there are no weights to look at, only what is handed over
             )
-        loss, slope = _taken(loss), _taken(slope)
-        if not due and not self._held and is_at_hand(loss) and is_at_hand(slope):
-            self._fetched.append(Look(step, Norms(), loss, slope))  # most steps
-            return self._checked([StepNumbers(step, loss, None, True)], model)
-        norms = self._norms(starts, follows, step) if due else Norms()
-        self._held.append(Look(step, norms, loss, slope))
-        news = self._fetch() if len(self._held) >= HELD or self._has_arrived() else []
-        news = self._checked(news, model)
+        norms = self._norms(starts, follows, step) if due else NOT_TAKEN
+        self._held.append(Look(step, norms, _taken(loss), _taken(slope)))
+        if len(self._held) >= HELD or self._has_arrived():
+            self._fetch()
+        news, self._news = self._checked(self._news, model), []
         if due:
             self._last = self._clock() - begun
             # the first ones compile what they need, once
@@ -165,7 +198,9 @@ class FirstOrder:
         self._fetched = []
         if not looks:
             return []
-        weights, updates, gradients = (self._table(looks, name) for name in Norms._fields)
+        # of the arrays of now, where they have been others
+        taken = [look for look in looks if max(map(len, look.norms)) == len(self.names)]
+        weights, updates, gradients = (self._table(taken, name) for name in Norms._fields)
         self.medians = Medians(*(_medians(table) for table in (weights, updates, gradients)))
         size, used = _total(weights), _total(gradients)
         # no layer has the largest update where another has no size
@@ -173,13 +208,11 @@ class FirstOrder:
         with np.errstate(divide="ignore", invalid="ignore"):
             shares = updates / weights * sound[:, None]
             overall = _total(updates) / size
-        losses, slopes = (
-            np.array([np.nan if x is None else x for x in column], float)
-            for column in ([look.loss for look in looks], [look.slope for look in looks])
-        )
-        numbers = {LOSS: losses, GRADIENT: used, UNCLIPPED: slopes, UPDATE: overall, WEIGHTS: size}
-        middle = _medians(np.column_stack([*numbers.values()]))
-        values = dict(zip(numbers, middle, strict=True))
+        handed = np.array([(look.loss, look.slope) for look in looks], float)  # of None NaN
+        slopes = np.array([look.slope for look in taken], float)
+        middle = _medians(np.column_stack([used, overall, size]))
+        values: dict[str, float] = dict(zip((GRADIENT, UPDATE, WEIGHTS), middle, strict=True))
+        values |= dict(zip((LOSS, UNCLIPPED), _medians(handed), strict=True))
         values[CLIPPED] = _clipped(used, slopes)
         given = [look.loss for look in looks if look.loss is not None]
         readings = [self._of_losses(given, values[LOSS])] if given else []
@@ -227,7 +260,7 @@ class FirstOrder:
     def _norms(self, starts: bool, follows: bool, step: int) -> Norms:
         """Take the norms of now, and keep the weights where the next step is to be compared with them."""
         assert self._weights is not None
-        norms = self._weights.norms(self._before) if follows else Norms()
+        norms = self._weights.norms(self._before) if follows else NOT_TAKEN
         if not norms.gradients and self._slopes[0] == step:
             norms = norms._replace(gradients=self._slopes[1])
         if starts:
@@ -241,34 +274,42 @@ class FirstOrder:
         at_hand = is_at_hand(last.loss) and is_at_hand(last.slope)
         return at_hand and (self._weights is None or self._weights.have_arrived(last.norms))
 
-    def _fetch(self) -> list[StepNumbers]:
-        """Bring what is held to the host, and return it."""
-        held = self._held
-        self._held = []
-        norms_held = [row for look in held for row in look.norms]
-        rows = iter(self._weights.fetch(norms_held) if self._weights is not None else norms_held)
-        news = []
+    def _fetch(self) -> None:
+        """Bring what is held to the host; it is news for the next look."""
+        held, self._held = self._held, []
+        on_device = [row for look in held if look.norms is not NOT_TAKEN for row in look.norms]
+        rows = iter(self._weights.fetch(on_device) if self._weights and on_device else ())
         for look in held:
-            norms = Norms(*(next(rows) for _ in look.norms))
-            loss, slope = (None if x is None else float(x) for x in (look.loss, look.slope))
+            is_taken = look.norms is not NOT_TAKEN
+            norms = Norms(*(next(rows) for _ in look.norms)) if is_taken else NOT_TAKEN
+            loss, slope = self._number(look.loss), self._number(look.slope)
             self._fetched.append(Look(look.step, norms, loss, slope))
-            news.append(_numbers(look.step, norms, loss))
-        return news
+            self._news.append(_numbers(look.step, norms, loss))
+
+    def _number(self, value: Any) -> float | None:
+        """Return a number that was handed over; None where there is none, or the training has taken it away."""
+        if value is None or type(value) is float:
+            return value
+        if hasattr(value, "is_deleted") and value.is_deleted():
+            self._donates = True
+            return None
+        return float(value)
 
     def _table(self, looks: Sequence[Look], name: str) -> NDArray:
         """Return the norms ``(looks, arrays)``; NaN where they were not taken."""
         nothing = [np.nan] * len(self.names)
-        return np.array([getattr(look.norms, name) or nothing for look in looks], float)
+        rows = [getattr(look.norms, name) or nothing for look in looks]
+        return np.array(rows, float).reshape(len(looks), len(self.names))
 
 
-def _taken(loss: Any) -> Any:
-    """Return a number if the loss is at hand, otherwise an array that the training does not change."""
-    if loss is None:
-        return None
-    loss = loss.detach() if hasattr(loss, "detach") else loss
-    if is_at_hand(loss):
-        return float(loss)
-    return loss.clone() if hasattr(loss, "clone") else loss
+def _taken(value: Any) -> Any:
+    """Return a number if one is at hand, otherwise an array that keeps no graph and that does not change."""
+    if value is None or type(value) is float:
+        return value
+    is_cpu = getattr(value, "is_cpu", None)
+    if is_cpu is None:  # nothing of torch; an array of JAX may still be calculated
+        return value if hasattr(value, "is_ready") else float(value)
+    return float(value.item()) if is_cpu else value.detach().clone()
 
 
 def _numbers(step: int, norms: Norms, loss: float | None) -> StepNumbers:
@@ -298,6 +339,8 @@ def _medians(table: NDArray) -> NDArray:
     >>> _medians(np.array([[1.0, np.nan], [np.nan, np.nan], [3.0, np.inf]]))
     array([ 2., nan])
     """
+    if not len(table):
+        return np.full(table.shape[1], np.nan)
     rows = np.sort(np.where(np.isfinite(table), table, np.inf), axis=0)
     counts = np.isfinite(rows).sum(axis=0)
     columns = np.arange(table.shape[1])

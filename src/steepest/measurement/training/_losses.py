@@ -1,6 +1,7 @@
 """Announce a divergence from what a training has at hand in each step: the losses of its batches, and its updates."""
 
 import math
+import sys
 from collections import deque
 from itertools import pairwise
 from statistics import median
@@ -84,6 +85,31 @@ class Losses:
             self.jump = Jump(step, numbers.share, self._median())
         return [alarm for alarm in candidates if alarm is not None]
 
+    def calm(self, guess: float | None) -> float:
+        """Return the largest loss that can wait: while no loss is above it, losses alone raise no alarm.
+
+        It holds as long as the lowest median of losses stays; what an update raises does not wait for it.
+
+        Args:
+            guess: as for ``alarms``.
+        """
+        if self.first is None or self.lowest is None or self.jump is not None:
+            return -math.inf
+        scale = max(self.first, guess or 0.0)
+        if scale <= 0:
+            return sys.float_info.max
+        bound = min(self._top(scale), PAIR * max(self.largest, self.first, scale))
+        # a median of eight that has risen so far has four losses above that
+        return -math.inf if sum(loss > bound for loss in self.last) >= WINDOW // 2 else bound
+
+    def _top(self, scale: float) -> float:
+        """Return the median from which on losses have climbed, as far as its scatter and chance allow to say so."""
+        assert self.lowest is not None
+        low = self.lowest[0]
+        fallen = self.start - low
+        least = min(max(scale, low), fallen if fallen > WORTH * scale else math.inf)
+        return low + RISE * least
+
     def _climb(self, step: int, loss: float, scale: float) -> Alarm | None:
         """Compare the median of the last losses with the lowest before, beside their scatter and their fall."""
         now = median([*self.last, loss])
@@ -95,9 +121,7 @@ class Losses:
         if self.lowest is None:
             return None
         low, when = self.lowest
-        fallen = self.start - low
-        least = min(max(scale, low), fallen if fallen > WORTH * scale else math.inf)
-        if now - low < RISE * least:
+        if now < self._top(scale):
             return None
         if self._chance(loss, low, step - when) > CHANCE:
             return None

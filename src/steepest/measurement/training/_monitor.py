@@ -1,5 +1,6 @@
 """Measure along a user's own training loop, within a budget of time, into a file that survives a kill."""
 
+import itertools
 import math
 import sys
 import time
@@ -31,7 +32,14 @@ from steepest.measurement._optimizer import (
     with_transformation,
 )
 from steepest.measurement._report import Reading
-from steepest.measurement.adapters import Subject, in_evaluation, normalizing_layers, subject
+from steepest.measurement.adapters import (
+    Subject,
+    in_evaluation,
+    is_torch_module,
+    normalizing_layers,
+    subject,
+    unwrapped,
+)
 from steepest.measurement.training._alarms import Alarm, Rule
 from steepest.measurement.training._callbacks import huggingface_callback, lightning_callback
 from steepest.measurement.training._divergence import Course
@@ -54,10 +62,13 @@ from steepest.measurement.training._weights import weights_of
 
 RECORDED = ("value", "interval", "source_of_error", "over_examples", "compared", "theory")
 """What a log keeps of each reading."""
-SHARE = 0.01  # of the training time, which measuring takes by default
-# what a measurement takes, in steps of the training, before one has told
+SHARE = 0.01  # of the training time, which the monitor takes by default
+LEAST = 0.25  # of it, which measuring on the data has whatever all else takes
+# what the first measurements take, in steps of the training
 ESTIMATE = 100
-OF_RISK = 20
+OF_RISK = 60  # most of it to find out how model, loss and data fit together
+COMPILED = 4.0  # seconds besides, of JAX
+OF_ALL = 3.0  # times the first measurement of the risk
 CHEAP = ("risk",)
 """What is measured first, where the budget does not yet allow for the rest: it takes one pass."""
 ATTACH = ("micro_batch", "features", "noise")
@@ -98,7 +109,7 @@ class Monitor:
         every: measure at multiples of this step; or
         per_decade: measure at this many steps for each factor of ten, which suits long runs.
         budget: share of the training time since the first call that measuring may take, the first measurement
-            included; None for no limit.
+            included; looks at the weights and records count too, but a quarter is left. None for no limit.
         to: where the numbers go besides: a ``SummaryWriter`` of TensorBoard, a run of Weights & Biases or the module
             ``wandb``, a logger with ``log_metrics``, a function of the record, or a list of these.
         then: the same, for functions: the former name.
@@ -185,7 +196,8 @@ class Monitor:
         self.last_good: dict[str, Any] | None = None
         self.subject: Subject | None = None
         self.measured: int | None = None  # the last step that was measured on the data
-        self.started = self.spent = 0.0
+        # seconds on the clock, and spent by measuring on the data and by all other looks
+        self.started = self.spent = self.besides = 0.0
         self.calls = 0
         self.took: dict[bool, float] = {}  # seconds of the last measurement, of the risk and of all
         self.owed = False  # whether a step was due that the budget did not allow yet
@@ -202,11 +214,13 @@ class Monitor:
         self.recorded: int | None = None  # the last step that is in the log
         self.begun = False  # whether it has been called
         self.stopped = False
-        self.model: Any = None  # of the last call
+        self.model: Any = None  # of the last call, and its step
+        self.last = self.wake = -1  # until before which step nothing but the loss is looked at
+        self.calm = -math.inf  # the largest loss that can wait until then
 
     def due(self, step: int) -> bool:
         """Tell whether the schedule asks for this step."""
-        return _is_due(step, self.every, self.per_decade)
+        return _next_due(step - 1, self.every, self.per_decade) == step
 
     def __call__(
         self,
@@ -231,6 +245,10 @@ class Monitor:
             loss: of the last batch, a number or a tensor, which is recorded.
             grad_norm: the norm of its gradient before clipping, as ``clip_grad_norm_`` of torch returns it.
         """
+        if not now and self._can_wait(step, loss, grad_norm):
+            self.last, self.model = step, model
+            self.calls += 1
+            return None
         if self.stopped:
             return None
         try:
@@ -238,7 +256,45 @@ class Monitor:
         except UserError as trouble:  # a training must not end because of its monitor
             self.stop(str(trouble))
             return None
-        clock = self.clock()
+        begun, spent = self.clock(), self.spent
+        record = self._looked(begun, step, model, optimizer, now, lr, loss, grad_norm)
+        self.besides += self.clock() - begun - (self.spent - spent)
+        self.last, self.wake = step, self._next(step)
+        judges = self.warn and self.stationary and not self.gone
+        self.calm = self.course.calm() if judges else sys.float_info.max
+        return record
+
+    def _can_wait(self, step: int, loss: Any, slope: Any) -> bool:
+        """Keep what a step hands over that is not looked at now; tell whether there is nothing else to do."""
+        if type(step) is not int or not self.last <= step < self.wake or self.first_order is None:
+            return False
+        try:
+            return self.first_order.hold(step, loss, slope, self.calm)
+        except Exception:  # the look at this step says what is wrong
+            return False
+
+    def _next(self, step: int) -> int:
+        """Return the next step that is looked at whatever its loss is.
+
+        One that is due is listened to from the call before it, and whether it moves the weights from two before.
+        """
+        if self.stopped or self.first_order is None or not self.own_optimizers.over:
+            return step + 1
+        due = _next_due(step, self.every, self.per_decade)
+        return min(self.first_order.next_look(step), max(due - 2, step + 1))
+
+    def _looked(
+        self,
+        clock: float,
+        step: int,
+        model: Any,
+        optimizer: Any,
+        now: bool,
+        lr: float | None,
+        loss: Any,
+        grad_norm: Any,
+    ) -> dict[str, Any] | None:
+        """Look at a step, and measure if it is time; return the record that was written, or None."""
         self.model = model
         self._listen(step, model)
         news = self._look(step, model, loss, grad_norm)
@@ -295,9 +351,12 @@ class Monitor:
             return self.what
         if not self.owed:
             return ()
-        if self._affords(clock, self.took.get(True, ESTIMATE * self._step_seconds(clock))):
+        step = self._step_seconds(clock)
+        compiling = 0.0 if is_torch_module(unwrapped(self.model)) else COMPILED
+        estimate = max(ESTIMATE * step, OF_ALL * self.took.get(False, compiling))
+        if self._affords(clock, self.took.get(True, estimate)):
             return self.what
-        if not self.took and self._affords(clock, OF_RISK * self._step_seconds(clock)):
+        if not self.took and self._affords(clock, OF_RISK * step + compiling):
             return tuple(name for name in self.what if name in CHEAP)
         return ()
 
@@ -310,7 +369,9 @@ class Monitor:
         if math.isinf(self.budget):
             return True
         elapsed = clock - self.started - self.spent
-        return elapsed > 0 and self.spent + cost <= self.budget * elapsed
+        besides = self.besides + (0.0 if self.own_step is None else self.own_step.spent)
+        share = max(self.budget * elapsed - besides, LEAST * self.budget * elapsed)
+        return elapsed > 0 and self.spent + cost <= share
 
     def held_out(self, step: int, loss: Any) -> dict[str, Any] | None:
         """Record a loss on held-out examples, as an evaluation of your own has it; return the record.
@@ -371,8 +432,8 @@ class Monitor:
                 self.own_step.listen(model)
             if not self.own_optimizers.over:
                 self.own_optimizers.look_for(model)
-            if len(self.own_optimizers.found) == 1 and not self.knows_optimizer:
-                self.options["optimizer"] = self.own_optimizers.found[0]
+                if len(self.own_optimizers.found) == 1 and not self.knows_optimizer:
+                    self.options["optimizer"] = self.own_optimizers.found[0]
         except Exception as trouble:  # a training must not end because of its monitor
             self.own_step.leave()
             self.own_step = None
@@ -639,12 +700,17 @@ class Monitor:
         return {"trouble": said, **diverged, "last_good": last_good or None}
 
 
-@lru_cache(maxsize=8)
-def _is_due(step: int, every: int | None, per_decade: int) -> bool:
-    """Tell whether a schedule asks for a step; each call of a monitor asks of the same two."""
+@lru_cache(maxsize=8)  # looks of a monitor ask of the same few
+def _next_due(step: int, every: int | None, per_decade: int) -> int:
+    """Return the first step after this one that a schedule asks for.
+
+    >>> [_next_due(step, None, 3) for step in (-1, 0, 1, 9, 10)], _next_due(7, 5, 10)
+    ([0, 1, 2, 10, 22], 10)
+    """
     if every is not None:
-        return step % every == 0
+        return step - step % every + every
     if step < 1:
-        return step == 0
-    nearest = round(math.log10(step) * per_decade)
-    return round(10 ** (nearest / per_decade)) == step
+        return 0 if step < 0 else 1
+    places = itertools.count(math.floor(math.log10(step) * per_decade))
+    steps = (round(10 ** (place / per_decade)) for place in places)
+    return next(due for due in steps if due > step)

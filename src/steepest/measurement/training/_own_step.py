@@ -37,7 +37,7 @@ LOOKS = 5  # batches in a row in which a unit that is dead is zero
 CALLS = 100_000  # of modules, after which hooks leave by themselves
 ROWS = 256  # examples at most of which the features' rank is told
 SUM = 1e-3  # from one, of outputs that are probabilities
-SHARE = 0.002  # of the time since the first step, which hooks may take
+SHARE = 0.001  # of the time since the first step, which hooks may take
 BEGIN = 15  # steps, from which on
 FREE = 12  # steps are listened to in any case, so that a short training is heard too
 NORMALIZING = ("_BatchNorm", "_InstanceNorm")
@@ -75,6 +75,9 @@ class OwnStep:
 
     Args:
         clock: seconds.
+
+    Attributes:
+        spent: seconds that listening has taken.
     """
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -84,7 +87,7 @@ class OwnStep:
         self._weight: Any = None  # an array that is trained, whose gradient is looked at
         self._version = -1  # of this array at the last call
         self._moved = (False, False)  # whether the last two intervals between calls have moved it
-        self._spent = self._last = 0.0
+        self.spent = self._last = 0.0
         self._count = 0  # of steps that were listened to
         self._handles: list[Any] = []
         weakref.finalize(self, _take_away, self._handles)
@@ -151,7 +154,7 @@ class OwnStep:
         """
         if self._count < FREE:
             return step >= BEGIN
-        return self._spent + self._last <= SHARE * (self._clock() - self._started)
+        return self.spent + self._last <= SHARE * (self._clock() - self._started)
 
     def leave(self) -> None:
         """Take all hooks away."""
@@ -166,7 +169,7 @@ class OwnStep:
         self.leave()
         heard = self._read()
         self._last += self._clock() - begun
-        self._spent += self._last
+        self.spent += self._last
         return heard
 
     def _read(self) -> Heard | None:

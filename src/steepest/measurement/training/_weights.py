@@ -27,6 +27,9 @@ class Norms(NamedTuple):
     gradients: Sequence[Any] = ()  # of the last backward pass, if they are still at hand
 
 
+NOT_TAKEN = Norms()
+
+
 class Weights(Protocol):
     """Arrays of weights of a model at one step.
 
@@ -151,7 +154,7 @@ class TorchWeights:
 
         ops = torch.ops.aten
         norms = ops._foreach_norm.Scalar
-        taken = Norms()
+        taken = NOT_TAKEN
         if before is not None:
             weights = [local(w) for w in self.arrays]
             updates = norms(ops._foreach_sub.List(weights, before), 2)
@@ -223,7 +226,7 @@ class JaxWeights:
     def norms(self, before: Any) -> Norms:
         """Take norms of weights and updates where there is a copy of the step before."""
         if before is None or not self.arrays:
-            return Norms()
+            return NOT_TAKEN
         return Norms(*_compiled()[1](self.arrays, before))
 
     def gradients(self) -> Sequence[Any]:
