@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from steepest.core.errors import UserError
+from steepest.core.given import traced
 from steepest.core.signatures import checked
 from steepest.nn.activations import activation as named
 from steepest.nn.networks._limit import LayerLimit, Limit
@@ -88,7 +89,8 @@ def mlp(
     >>> net.apply(net.init(jax.random.key(0)), jnp.ones((5, 3))).shape
     (5,)
     """
-    widths = _checked(widths, skip)
+    branched = traced(skip) or bool(skip)
+    widths = _checked(widths, branched)
     abc = parameterization(parameterized)
     sigma = named(activation)
     depth = len(widths) - 1
@@ -125,7 +127,7 @@ def mlp(
             linear = multipliers[i] * ((activate(z[-1]) if i else x) @ layer["w"].T) + layer.get(
                 "b", 0.0
             )
-            z.append(skip * z[-1] + linear if skip and 0 < i < depth - 1 else linear)
+            z.append(skip * z[-1] + linear if branched and 0 < i < depth - 1 else linear)
         return z
 
     def apply(params: Params, x: Float[Array, "... d"]) -> Array:
@@ -151,7 +153,8 @@ def mlp(
         return Limit(sigma, tuple(layers), skip, normalize, f"limit of the {name}", widths[0])
 
     kinds = [f"{sigma.name} network {'-'.join(map(str, widths))}", abc.name]
-    name = ", ".join(kinds + [f"skip {skip:g}"] * bool(skip) + ["layer normalization"] * normalize)
+    told = ["skip" if traced(skip) else f"skip {skip:g}"] * branched
+    name = ", ".join([*kinds, *told, *["layer normalization"] * normalize])
     return Mlp(init, apply, name, widths, abc, preactivations, features, limit)
 
 
@@ -170,13 +173,13 @@ def _normals(keys: Key, shapes: list[tuple[int, ...]]) -> list[Array]:
     return [row[:size].reshape(shape) for row, size, shape in zip(rows, sizes, shapes, strict=True)]
 
 
-def _checked(widths: Sequence[int], skip: float) -> tuple[int, ...]:
+def _checked(widths: Sequence[int], branched: bool) -> tuple[int, ...]:
     widths = tuple(widths)
     if len(widths) < 2 or any(int(n) != n or n < 1 for n in widths):
         raise UserError(
             f"widths must be at least two positive whole numbers (input, hidden, output), got {widths}"
         )
-    if skip and len(set(widths[1:-1])) > 1:
+    if branched and len(set(widths[1:-1])) > 1:
         raise UserError(
             f"residual branches need hidden layers of one width, got {widths[1:-1]}; try skip=0"
         )
