@@ -16,6 +16,7 @@ from steepest.measurement.adapters import (
     in_evaluation,
     is_torch_module,
     outputs_of,
+    random_states,
     unwrapped,
 )
 from steepest.measurement.adapters._batches import taken
@@ -201,8 +202,9 @@ def _check_alone(attached: Subject, batch: Any, outputs: NDArray, count: int) ->
         UserError: examples interact, or the model draws random numbers.
     """
     size = np.abs(outputs).max(initial=0.0)
-    for i in np.unique(np.linspace(0, count - 1, APART).astype(int)):
-        alone, _ = attached.outputs_on(taken(batch, slice(i, i + 1)))
+    for i in np.unique(np.linspace(0, count - 1, APART).astype(int)).tolist():
+        with random_states(i):
+            alone, _ = attached.outputs_on(taken(batch, slice(i, i + 1)))
         far = np.abs(alone[0] - outputs[i]).max(initial=0.0)
         if far > ROUNDING * np.finfo(attached.dtype).eps * size:
             raise UserError(

@@ -6,15 +6,14 @@ from typing import Literal, get_args
 import numpy as np
 from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import lapack
 
 from steepest.core.errors import UserError, nearest
 from steepest.core.given import real, shown
 from steepest.measurement.attribution._features import GradientFeatures, check_alike
 
-AttributionMethod = Literal["trak", "newton"]
-"""``"trak"`` leaves out the curvatures of the losses and the leverages of the examples; ``"newton"`` has both."""
-RELATIVE = 1e-2  # of the mean squared feature that the ridge is by default
+AttributionMethod = Literal["newton", "trak"]
+"""``"newton"`` has the curvatures of the losses and the leverages of the examples; ``"trak"`` leaves both out."""
 FULL = (
     1e-9  # an example with leverage nearer to 1 is fitted by itself, and its removal has no limit
 )
@@ -51,26 +50,28 @@ def attribute(
     train: GradientFeatures,
     targets: GradientFeatures,
     *,
-    method: AttributionMethod = "trak",
+    method: AttributionMethod = "newton",
     ridge: float | None = None,
 ) -> Attribution:
-    r"""Attribute model outputs to training examples: TRAK scores, or leave-one-out by one step of Newton's method.
+    r"""Attribute model outputs to training examples: leave-one-out by one step of Newton's method, or TRAK scores.
 
     With features φ_i of the training examples (rows of Φ), φ(x) of an output that is attributed, and residuals r,
 
-    .. math:: \tau_i(x) = \phi(x)^\top (\Phi^\top\Phi + \lambda I)^{-1} \phi_i\, r_i \quad\text{(TRAK)},\qquad
-        \tau_i(x) = \frac{\phi(x)^\top H^{-1} \phi_i\, r_i}{1 - w_i\,\phi_i^\top H^{-1}\phi_i},\quad
-        H = \Phi^\top W \Phi + \lambda I \quad\text{(Newton)},
+    .. math:: \tau_i(x) = \frac{\phi(x)^\top H^{-1} \phi_i\, r_i}{1 - w_i\,\phi_i^\top H^{-1}\phi_i},\quad
+        H = \Phi^\top W \Phi + \lambda I \quad\text{(Newton)},\qquad
+        \tau_i(x) = \phi(x)^\top (\Phi^\top\Phi + \lambda I)^{-1} \phi_i\, r_i \quad\text{(TRAK)},
 
-    where w are the curvatures of the losses. Newton's is exact for ridge regression on the features, and then is the
-    output less the output of the same regression without example i. The steps between the two are in the source.
+    where w are the curvatures of the losses. Newton's step is exact for ridge regression on the features: there it is
+    the output less the output of the same regression without example i. The steps between the two are in the source.
+    TRAK's paper averages its two factors over models one by one; here their products are averaged.
 
     Args:
         train: of ``gradient_features`` on the training examples.
         targets: the same of examples whose outputs are attributed, under the same models and with the same projection.
         method: see above.
-        ridge: λ, of a penalty ½ λ‖θ‖² beside the *sum* of the examples' losses, such as n times the weight decay. By
-            default a hundredth of the mean squared norm of the features.
+        ridge: λ, of a penalty ½ λ‖θ‖² beside the *sum* of the examples' losses. By default the mean of w_i ‖φ_i‖², as
+            much as a single example adds to the Hessian. A training that ends early, or has noise, forgets directions
+            in which few examples agree, as such a ridge does; zero is far from the best on networks.
 
     Raises:
         UserError: features of other models or of another projection; an unknown method; a negative ridge; features that
@@ -78,6 +79,7 @@ def attribute(
 
     Source: Park et al. 2023; Koh and Liang 2017; Pregibon 1981.
 
+    >>> from steepest.measurement import gradient_features
     >>> x, y = np.array([[1.0], [2.0], [3.0]]), np.array([1.0, 2.0, 6.0])
     >>> w = np.linalg.lstsq(x, y)[0]
     >>> found = gradient_features((lambda w, x: x @ w, w), (x, y), model_output="value")
@@ -108,9 +110,10 @@ def attribute(
     ridges = []
     for i in range(count):
         phi = train.features[i].astype(float)
-        penalty = RELATIVE * float((phi**2).sum(1).mean()) if ridge is None else float(ridge)
-        ridges.append(penalty)
         weights = train.curvatures[i].astype(float) if method == "newton" else np.ones(len(phi))
+        usual = float((weights * (phi**2).sum(1)).mean())
+        penalty = usual if ridge is None else float(ridge)
+        ridges.append(penalty)
         scores = _scores(phi, targets.features[i].astype(float), weights, penalty, method)
         scores *= train.residuals[i]
         step = scores - mean
@@ -124,29 +127,41 @@ def _scores(
     phi: NDArray, of: NDArray, weights: NDArray, penalty: float, method: AttributionMethod
 ) -> NDArray:
     """Return φ(x)ᵀ H⁻¹ φ_i, shape ``(t, n)``, over 1 − h_i for Newton's method."""
-    if phi.shape[1] > len(phi):
-        # all that counts happens in the span of the training features: H⁻¹ φ_i does not leave it
-        basis, _ = np.linalg.qr(phi.T)
-        phi, of = phi @ basis, of @ basis
-    hessian = (phi.T * weights) @ phi
-    hessian[np.diag_indices_from(hessian)] += penalty
-    try:
-        solved = cho_solve(cho_factor(hessian), phi.T)  # H⁻¹ φ_i, shape (k, n)
-    except LinAlgError:
-        raise UserError(
-            f"features of {len(phi)} examples depend on each other, and with ridge={penalty:g} nothing tells their "
-            "effects apart; give a larger ridge, or None for a hundredth of the mean squared feature"
-        ) from None
-    products = of @ solved
+    if len(phi) <= phi.shape[1]:
+        # H⁻¹ Φᵀ = Φᵀ A⁻¹ with A = W ΦΦᵀ + λI, so that 1 − h_i = λ (A⁻¹)_ii
+        inverse = _inverse(weights[:, None] * (phi @ phi.T), penalty)
+        products = (of @ phi.T) @ inverse
+        spared = penalty * np.diag(inverse)
+    else:
+        solved = _inverse((phi.T * weights) @ phi, penalty) @ phi.T
+        products = of @ solved
+        spared = 1 - weights * np.einsum("nk,kn->n", phi, solved)
     if method == "trak":
         return products
-    spared = 1 - weights * np.einsum("nk,kn->n", phi, solved)
     if spared.min() < FULL:
         raise UserError(
             f"training example {int(spared.argmin())} has leverage 1: nothing but itself fits it, and the output "
             "without it is unknown; give a larger ridge"
         )
     return products / spared
+
+
+def _inverse(matrix: NDArray, penalty: float) -> NDArray:
+    """Return the inverse of a matrix with the penalty added on its diagonal.
+
+    Raises:
+        UserError: there is none, to rounding.
+    """
+    matrix[np.diag_indices_from(matrix)] += penalty
+    factors, order, trouble = lapack.dgetrf(matrix)
+    share, _ = lapack.dgecon(factors, np.abs(matrix).sum(0).max())
+    if trouble or not share > len(matrix) * np.finfo(float).eps:
+        raise UserError(
+            f"gradient features of the training examples depend on each other, and with ridge={penalty:g} nothing "
+            "tells their effects apart; give a larger ridge, or None for the default"
+        )
+    inverse, _ = lapack.dgetri(factors, order)
+    return inverse
 
 
 def as_subsets(subsets: ArrayLike, examples: int) -> NDArray:

@@ -31,10 +31,13 @@ class Law(NamedTuple):
 
     def slopes(self, values: NDArray, targets: NDArray) -> tuple[NDArray, NDArray]:
         """Return −ℓ' and ℓ'' at these outputs, shape ``(b,)`` each: y − f and 1, or 1 − p and p (1 − p)."""
+        values = values.astype(float)
         if self.loss == "squared":
             return targets.reshape(len(values)) - values, np.ones_like(values)
-        wrong = 0.5 * (1 - np.tanh(values / 2))  # 1 − p, without overflow
-        return wrong, wrong * (1 - wrong)
+        from scipy.special import expit
+
+        wrong = expit(-values)  # in double precision, where 1 − p of a sure example is not yet zero
+        return wrong, wrong * expit(values)
 
 
 def law_of(model_output: Any, loss: Any) -> Law:
