@@ -1,4 +1,4 @@
-"""Three small networks, trained again and again on parts of their data, many trainings at once."""
+"""Four small networks, trained again and again on parts of their data, many trainings at once."""
 
 from functools import partial
 from typing import NamedTuple
@@ -6,7 +6,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from sklearn.datasets import load_diabetes, load_digits
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 
 TOGETHER = 32  # trainings of one compiled call
 
@@ -94,10 +94,15 @@ def cases():
     x = (x - x.mean(0)) / x.std(0)
     y = (y - y.mean()) / y.std()
     diabetes = split(x.astype(np.float32), y.astype(np.float32), 342, 100)
+    x, y = load_breast_cancer(return_X_y=True)
+    x = (x - x.mean(0)) / x.std(0)
+    tumours = split(x.astype(np.float32), y.astype(np.int32), 400, 100)
+    deep = partial(draw_mlp, (30, 24, 12, 2))
     found = (
         Case("MLP, digits", mlp, partial(draw_mlp, (64, 48, 10)), *digits, "margin", 0.02, 400),
         Case("convolution, digits", conv, draw_conv, *digits, "margin", 0.03, 500),
         Case("MLP, diabetes", mlp, partial(draw_mlp, (10, 32, 1)), *diabetes, "value", 0.005, 400),
+        Case("deeper MLP, breast cancer", mlp, deep, *tumours, "margin", 0.01, 300),
     )
     return {case.name: case for case in found}
 

@@ -273,9 +273,10 @@ class JaxSubject(Subject):
 
     def example_gradients(
         self, batch: Any, output: Callable[[Any, Any], Any], sketch: Any
-    ) -> tuple[NDArray, NDArray]:
+    ) -> tuple[NDArray, NDArray, NDArray]:
         function = self.functions.example_gradients(output, sketch)
-        return self._call(function, tuple(as_pair(batch)))
+        pair = as_pair(batch)
+        return *self._call(function, tuple(pair)), np.asarray(pair[1])
 
     def dense(self) -> list[Dense] | None:
         network = self.functions.apply

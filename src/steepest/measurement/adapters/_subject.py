@@ -147,8 +147,8 @@ class Subject(ABC):
     @abstractmethod
     def example_gradients(
         self, batch: Any, output: Callable[[Any, Any], Any], sketch: Any
-    ) -> tuple[NDArray, NDArray]:
-        """Return one number of each example of a batch and what a sketch keeps of its gradient in the weights.
+    ) -> tuple[NDArray, NDArray, NDArray]:
+        """Return one number of each example of a batch, what a sketch keeps of its gradient, and the targets.
 
         Args:
             batch: a pair of inputs and targets.
@@ -157,7 +157,7 @@ class Subject(ABC):
                 them by array of weights, ``(b, …)``; both return ``(b, k)``.
 
         Returns:
-            Shapes ``(b,)`` and ``(b, k)``.
+            Shapes ``(b,)``, ``(b, k)`` and ``(b, …)``.
         """
 
     @abstractmethod

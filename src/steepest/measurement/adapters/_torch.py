@@ -517,13 +517,13 @@ class TorchSubject(Subject):
 
     def example_gradients(
         self, batch: Any, output: Callable[[Any, Any], Any], sketch: Any
-    ) -> tuple[NDArray, NDArray]:
+    ) -> tuple[NDArray, NDArray, NDArray]:
         with self.untouched(batch):
             pair = tuple(self.cast(as_pair(batch)))
             values, kept = of_examples(
                 self.name, self.forward_alone, self.tensors, pair, output, sketch
             )
-        return as_array(values), as_array(kept)
+        return as_array(values), as_array(kept), targets_of(as_pair(batch)[1])
 
     def dense(self) -> list[Dense] | None:
         return dense_layers(self.module, self.tensors)

@@ -180,12 +180,15 @@ def _with_weights(attached: Subject, model: Any, checkpoints: Sequence[Any]) -> 
 def _of_model(attached: Subject, law: Law, sketch: Sketch) -> tuple[NDArray, ...]:
     """Return features, values, residuals and curvatures of one model in one pass."""
     parts = []
+    of_one: tuple[int, ...] = ()  # shape of the outputs of one example
     for batch, count in attached.batches:
-        outputs, targets = attached.outputs_on(batch)
-        check_pair(law, outputs, targets)
         if not parts:
+            outputs, targets = attached.outputs_on(batch)
+            of_one = outputs.shape[1:]
+            check_pair(law, outputs.shape, targets)
             _check_alone(attached, batch, outputs, count)
-        values, rows = attached.example_gradients(batch, law.output, sketch)
+        values, rows, targets = attached.example_gradients(batch, law.output, sketch)
+        check_pair(law, (count, *of_one), targets)
         if not np.isfinite(rows).all():
             raise UserError(
                 f"the gradients of {attached.name} are not finite; take a checkpoint from before the divergence, or "

@@ -84,18 +84,18 @@ def value(outputs: Any, targets: Any) -> Any:
     return outputs.reshape(-1)
 
 
-def check_pair(law: Law, outputs: NDArray, targets: NDArray) -> None:
-    """Refuse outputs and targets of a batch for which the chosen output does not exist.
+def check_pair(law: Law, shape: tuple[int, ...], targets: NDArray) -> None:
+    """Refuse outputs of a shape ``(b, …)``, and targets of this batch, for which the chosen output does not exist.
 
     Raises:
         UserError: shapes, or classes that are no whole numbers from 0 to C − 1.
     """
     if law.name == "margin":
-        _check_margin(outputs, targets)
-    count = len(outputs)
-    if law.name == "value" and outputs.shape not in ((count,), (count, 1)):
+        _check_margin(shape, targets)
+    count = shape[0]
+    if law.name == "value" and shape not in ((count,), (count, 1)):
         raise UserError(
-            f"the output of a regression is one number of each example, got outputs of shape {outputs.shape}; give "
+            f"the output of a regression is one number of each example, got outputs of shape {shape}; give "
             "model_output=lambda outputs, targets: ..., of shape (b,), and its loss"
         )
     if law.loss == "squared" and targets.size != count:
@@ -105,15 +105,15 @@ def check_pair(law: Law, outputs: NDArray, targets: NDArray) -> None:
         )
 
 
-def _check_margin(outputs: NDArray, targets: NDArray) -> None:
-    if outputs.ndim not in (1, 2):
+def _check_margin(shape: tuple[int, ...], targets: NDArray) -> None:
+    if len(shape) not in (1, 2):
         raise UserError(
-            f"a margin needs logits of shape (b, C), got {outputs.shape}; give model_output=lambda outputs, targets: "
+            f"a margin needs logits of shape (b, C), got {shape}; give model_output=lambda outputs, targets: "
             "..., of shape (b,), such as the mean margin over positions, and loss='logistic'"
         )
-    classes = 2 if outputs.ndim == 1 or outputs.shape[1] == 1 else outputs.shape[1]
+    classes = 2 if len(shape) == 1 or shape[1] == 1 else shape[1]
     whole = targets.dtype.kind in "iub" or bool((targets % 1 == 0).all())
-    if not whole or targets.size != len(outputs):
+    if not whole or targets.size != shape[0]:
         raise UserError(
             f"a margin needs the class of each example, got targets of {targets.dtype} and shape {targets.shape}; for "
             "a regression take model_output='value'"
