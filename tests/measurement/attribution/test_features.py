@@ -163,15 +163,28 @@ def test_checkpoints_have_their_own_weights_and_running_statistics():
     with torch.no_grad():
         models[1][0].weight.mul_(1.5)
     x, y = examples()
-    alone = [gradient_features(model, (x, y), dimension=30).features[0] for model in models]
+    alone = [gradient_features(model, (x, y), dimension=None).features[0] for model in models]
     for checkpoints in (models, [model.state_dict() for model in models]):
-        found = gradient_features(models[0], (x, y), dimension=30, checkpoints=checkpoints)
+        found = gradient_features(models[0], (x, y), dimension=None, checkpoints=checkpoints)
         np.testing.assert_allclose(found.features, np.stack(alone), atol=1e-6)
     apply, first = in_jax(module())
     _, second = in_jax(module(seed=1))
-    found = gradient_features((apply, first), (x, y), dimension=30, checkpoints=[first, second])
-    alone = gradient_features((apply, second), (x, y), dimension=30)
+    found = gradient_features((apply, first), (x, y), dimension=None, checkpoints=[first, second])
+    alone = gradient_features((apply, second), (x, y), dimension=None)
     np.testing.assert_allclose(found.features[1], alone.features[0], atol=1e-12)
+
+
+@pytest.mark.parametrize("form", [lambda of: of, in_jax], ids=["torch", "jax"])
+def test_each_checkpoint_has_a_projection_of_its_own_that_both_sets_of_examples_share(form):
+    x, y = examples()
+    model = form(module())
+    same = [module().state_dict()] * 2 if isinstance(model, nn.Module) else [model[1]] * 2
+    found = gradient_features(model, (x, y), dimension=20, checkpoints=same)
+    again = gradient_features(model, (x[:3], y[:3]), dimension=20, checkpoints=same)
+    assert np.abs(found.features[0] - found.features[1]).max() > 0.1
+    np.testing.assert_allclose(found.features[:, :3], again.features, atol=1e-9)
+    one = gradient_features(model, (x, y), dimension=20)
+    np.testing.assert_allclose(found.features[0], one.features[0], atol=1e-9)
 
 
 def test_one_logit_is_a_margin_of_two_classes():

@@ -133,7 +133,7 @@ def test_predictions_of_subsets_are_sums_of_scores():
 
 
 def test_the_default_ridge_is_the_mean_squared_feature_in_the_units_of_the_loss():
-    x, y, other, w = logistic()
+    x, y, _, w = logistic()
     train = features_of(w, x, y)
     wrong = train.residuals[0]
     squares = (train.features[0] ** 2).sum(1)
@@ -143,13 +143,13 @@ def test_the_default_ridge_is_the_mean_squared_feature_in_the_units_of_the_loss(
 
 
 def refused(**options):
-    x, y, other, w = regression(60, 2.0)
+    x, y, _, w = regression(60, 2.0)
     train = features_of(w, x, y, model_output="value")
     return attribute(train, train, **options)
 
 
 def twice(**options):
-    x, y, other, w = regression(60, 2.0)
+    x, y, _, w = regression(60, 2.0)
     train = features_of(w, np.tile(x, (2, 1)), np.tile(y, 2), model_output="value")
     return attribute(train, train, **options)
 

@@ -19,7 +19,7 @@ def gradients(count=3, size=SIZE):
 
 def in_numpy(rows, sketch):
     """The sketch by its definition, entry by entry."""
-    place, odd = hashed(np.arange(rows.shape[1]), sketch.words(), int)
+    place, odd = hashed(np.arange(rows.shape[1]), sketch.words().tolist(), int)
     sums = np.zeros((len(rows), sketch.dimension))
     for j in range(rows.shape[1]):
         sums[:, place[j] % sketch.dimension] += rows[:, j] * (-1) ** odd[j]
@@ -55,12 +55,12 @@ def test_jax_torch_and_the_definition_agree_however_the_weights_are_cut(cuts):
     expected = in_numpy(rows, sketch)
     leaves = [torch.tensor(part) for part in np.split(rows, cuts, axis=1)]
     np.testing.assert_allclose(sketch.of_torch(leaves).numpy(), expected, atol=1e-12)
-    single = sketch.of_jax(jnp.asarray(rows, jnp.float32))
+    single = sketch.of_jax(jnp.asarray(rows, jnp.float32), sketch.words())
     np.testing.assert_allclose(np.asarray(single), expected, atol=1e-5)
 
 
 def test_places_and_signs_are_even_and_independent():
-    place, odd = hashed(np.arange(100_000), Sketch(8, 3).words(), int)
+    place, odd = hashed(np.arange(100_000), Sketch(8, 3).words().tolist(), int)
     counts = np.histogram2d(place % 8, odd, bins=(8, 2))[0].ravel()
     chi_square = ((counts - 6250) ** 2 / 6250).sum()
     assert chi_square < 15 + 4 * np.sqrt(30)
@@ -68,5 +68,6 @@ def test_places_and_signs_are_even_and_independent():
 
 def test_other_seeds_are_other_sketches():
     rows = [torch.tensor(gradients())]
+    assert not torch.equal(Sketch(8, 1, 0).of_torch(rows), Sketch(8, 1, 1).of_torch(rows))
     assert not torch.equal(Sketch(8, 0).of_torch(rows), Sketch(8, 1).of_torch(rows))
     assert torch.equal(Sketch(8, 1).of_torch(rows), Sketch(8, 1).of_torch(rows))

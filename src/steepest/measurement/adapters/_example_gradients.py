@@ -43,8 +43,8 @@ def of_examples(
         return one_number(output(one_tensor(name, forward(weights, x)), y))
 
     try:
-        each = grad_and_value(lambda weights, example: one(weights, batch_of_one(example)))
-        slopes, values = vmap(each, (None, 0))(tensors, pair)
+        alone = grad_and_value(lambda weights, example: one(weights, batch_of_one(example)))
+        slopes, values = vmap(alone, (None, 0))(tensors, pair)
     except UserError:
         raise
     except Exception:  # an operation that vmap does not know, or a branch on a value

@@ -276,7 +276,7 @@ class JaxSubject(Subject):
     ) -> tuple[NDArray, NDArray, NDArray]:
         function = self.functions.example_gradients(output, sketch)
         pair = as_pair(batch)
-        return *self._call(function, tuple(pair)), np.asarray(pair[1])
+        return *self._call(function, tuple(pair), sketch.words()), np.asarray(pair[1])
 
     def dense(self) -> list[Dense] | None:
         network = self.functions.apply
@@ -436,22 +436,22 @@ class _Functions:
             ]
 
     def example_gradients(self, output: Callable, sketch: Any) -> Callable:
-        """Return the compiled function of a pair of inputs and targets, the same for copies with other weights."""
-        if (output, sketch) not in self._of_examples:
+        """Return the compiled function of inputs with targets and random bits, one for all weights and sketches."""
+        if (output, sketch.dimension) not in self._of_examples:
 
             def of(tree: Callable) -> Callable:
                 def one(w: Array, pair: Any) -> Array:
                     x, y = jax.tree.map(lambda leaf: leaf[None], pair)
                     return one_number(output(self.forward(tree)(w, x), y))
 
-                def all_of(w: Array, pair: Any) -> tuple[Array, Array]:
+                def all_of(w: Array, pair: Any, words: Array) -> tuple[Array, Array]:
                     values, slopes = jax.vmap(jax.value_and_grad(one), (None, 0))(w, pair)
-                    return values, sketch.of_jax(slopes)
+                    return values, sketch.of_jax(slopes, words)
 
                 return all_of
 
-            self._of_examples[output, sketch] = self._compiled(of)
-        return self._of_examples[output, sketch]
+            self._of_examples[output, sketch.dimension] = self._compiled(of)
+        return self._of_examples[output, sketch.dimension]
 
     def _compiled(self, of: Callable[[Callable], Callable]) -> Callable:
         """Compile a function of ``((w, constants), …)`` from one that is made with the tree at w."""

@@ -153,8 +153,8 @@ class Subject(ABC):
         Args:
             batch: a pair of inputs and targets.
             output: of ``(outputs, targets)`` of some examples ``(b, …)``, one number of each, ``(b,)``.
-            sketch: linear, with ``of_jax``, which takes gradients ``(b, p)``, and ``of_torch``, which takes a list of
-                them by array of weights, ``(b, …)``; both return ``(b, k)``.
+            sketch: linear, with a ``dimension``; ``of_jax`` takes gradients ``(b, p)`` and the random bits ``words()``,
+                ``of_torch`` a list of gradients by array of weights, ``(b, …)``; both return ``(b, k)``.
 
         Returns:
             Shapes ``(b,)``, ``(b, k)`` and ``(b, …)``.

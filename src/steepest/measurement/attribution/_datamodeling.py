@@ -71,17 +71,17 @@ def linear_datamodeling_score(
             f"scores are an array of targets and training examples, (t, n), got shape {table.shape}; give the "
             "Attribution, or scores.T if examples come first"
         )
-    seen = as_subsets(subsets, table.shape[1])
-    if retrained.shape != (len(seen), len(table)):
+    masks = as_subsets(subsets, table.shape[1])
+    if retrained.shape != (len(masks), len(table)):
         raise UserError(
-            f"outputs need a row for each of {len(seen)} subsets and a column for each of {len(table)} targets, got "
+            f"outputs need a row for each of {len(masks)} subsets and a column for each of {len(table)} targets, got "
             f"shape {retrained.shape}; give the mean over trainings on one subset, and outputs.T if targets come first"
         )
-    if len(seen) < FEWEST:
+    if len(masks) < FEWEST:
         raise UserError(
-            f"a rank correlation over subsets needs at least {FEWEST} of them, got {len(seen)}; train on 50 or more"
+            f"a rank correlation over subsets needs at least {FEWEST} of them, got {len(masks)}; train on 50 or more"
         )
-    predicted = seen @ table.T
+    predicted = masks @ table.T
     by_target = _correlations(np.stack([predicted, retrained], 1))
     if not np.isfinite(by_target).all():
         target = int(np.flatnonzero(~np.isfinite(by_target))[0])

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -106,8 +106,8 @@ def gradient_features(
             equinox. It is read in evaluation mode, and left exactly as it is.
         data: a pair ``(x, y)`` or an iterable of such batches, in the same order in every pass.
         dimension: k. With None, or as many as the weights, features are the gradients themselves.
-        seed: of the hash. Features of the same seed, dimension and model belong together, and those of JAX and of torch
-            have the same hash.
+        seed: of the hash. Features of the same seed, dimension and models belong together, in JAX and in torch alike.
+            Each checkpoint has a hash of its own, so that errors average out over models.
         model_output: ``"margin"``, log p/(1 − p) with the probability p of the example's class, of logits ``(b, C)`` or
             one logit; ``"value"``, the single output of a regression; or a function of ``(outputs, targets)`` of a
             batch with shape ``(b,)``.
@@ -134,10 +134,11 @@ def gradient_features(
     with in_evaluation(unwrapped(model)):
         attached = outputs_of(model, law.output, data)
         sketch = _sketch(dimension, whole("seed", seed), attached.size)
-        one = attached.size * attached.dtype.itemsize
-        attached.batches.size = max(1, min(whole("micro_batch", micro_batch, 1), GRADIENTS // one))
+        bytes_of_one = attached.size * attached.dtype.itemsize
+        most = GRADIENTS // bytes_of_one
+        attached.batches.size = max(1, min(whole("micro_batch", micro_batch, 1), most))
         models = [attached] if checkpoints is None else _with_weights(attached, model, checkpoints)
-        parts = [_of_model(each, law, sketch) for each in models]
+        parts = [_of_model(one, law, replace(sketch, model=i)) for i, one in enumerate(models)]
     features, values, residuals, curvatures = map(np.stack, zip(*parts, strict=True))
     return GradientFeatures(
         features, values, residuals, curvatures, attached.size, sketch.dimension, sketch.seed
@@ -195,7 +196,7 @@ def _of_model(attached: Subject, law: Law, sketch: Sketch) -> tuple[NDArray, ...
                 "check the inputs for NaN"
             )
         parts.append((rows, values, *law.slopes(values, targets)))
-    return tuple(np.concatenate(each) for each in zip(*parts, strict=True))
+    return tuple(map(np.concatenate, zip(*parts, strict=True)))
 
 
 def _check_alone(attached: Subject, batch: Any, outputs: NDArray, count: int) -> None:
@@ -237,7 +238,7 @@ def check_alike(first: GradientFeatures, second: GradientFeatures) -> None:
         other = second if isinstance(first, GradientFeatures) else first
         raise UserError(f"expected what gradient_features returns, got {shown(other)}")
     facts = [
-        (len(each.features), each.parameters, each.dimension, each.seed) for each in (first, second)
+        (len(one.features), one.parameters, one.dimension, one.seed) for one in (first, second)
     ]
     if facts[0] != facts[1]:
         names = ("models", "weights", "dimension", "seed")

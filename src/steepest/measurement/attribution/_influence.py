@@ -6,7 +6,7 @@ from typing import Literal, get_args
 import numpy as np
 from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import lapack
+from scipy.linalg import get_lapack_funcs
 
 from steepest.core.errors import UserError, nearest
 from steepest.core.given import real, shown
@@ -70,14 +70,15 @@ def attribute(
         targets: the same of examples whose outputs are attributed, under the same models and with the same projection.
         method: see above.
         ridge: λ, of a penalty ½ λ‖θ‖² beside the *sum* of the examples' losses. By default the mean of w_i ‖φ_i‖², as
-            much as a single example adds to the Hessian. A training that ends early, or has noise, forgets directions
-            in which few examples agree, as such a ridge does; zero is far from the best on networks.
+            much as a single example adds to the Hessian. For Newton's method n (1 − β)/(η T) is often better, for a
+            training of T steps of size η with momentum β: a descent that ends has learned directions with curvature
+            above the inverse of its time, as a ridge has. Zero is far from the best on networks.
 
     Raises:
         UserError: features of other models or of another projection; an unknown method; a negative ridge; features that
             depend on each other, without a ridge; an example with leverage 1.
 
-    Source: Park et al. 2023; Koh and Liang 2017; Pregibon 1981.
+    Source: Park et al. 2023; Koh and Liang 2017; Pregibon 1981; Ali, Kolter and Tibshirani 2019 (the ridge of a time).
 
     >>> from steepest.measurement import gradient_features
     >>> x, y = np.array([[1.0], [2.0], [3.0]]), np.array([1.0, 2.0, 6.0])
@@ -153,14 +154,15 @@ def _inverse(matrix: NDArray, penalty: float) -> NDArray:
         UserError: there is none, to rounding.
     """
     matrix[np.diag_indices_from(matrix)] += penalty
-    factors, order, trouble = lapack.dgetrf(matrix)
-    share, _ = lapack.dgecon(factors, np.abs(matrix).sum(0).max())
+    factorize, condition, invert = get_lapack_funcs(("getrf", "gecon", "getri"), (matrix,))
+    factors, order, trouble = factorize(matrix)
+    share, _ = condition(factors, np.abs(matrix).sum(0).max())
     if trouble or not share > len(matrix) * np.finfo(float).eps:
         raise UserError(
             f"gradient features of the training examples depend on each other, and with ridge={penalty:g} nothing "
             "tells their effects apart; give a larger ridge, or None for the default"
         )
-    inverse, _ = lapack.dgetri(factors, order)
+    inverse, _ = invert(factors, order)
     return inverse
 
 

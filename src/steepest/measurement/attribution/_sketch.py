@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 MASK = 0xFFFFFFFF  # the lowest 32 bits
 ROUNDS = ((16, 0x85EBCA6B), (13, 0xC2B2AE35))
@@ -26,20 +27,22 @@ class Sketch:
     Attributes:
         dimension: k, of what comes out; None for the gradients themselves.
         seed: of the hash.
+        model: which of several models under one seed, as each has a hash of its own.
 
     Source: Charikar, Chen and Farach-Colton 2002; Weinberger et al. 2009.
     """
 
     dimension: int | None
     seed: int
+    model: int = 0
 
-    def of_jax(self, gradients: Any) -> Any:
-        """Sketch gradients ``(b, p)`` to ``(b, k)``, inside a compiled function."""
+    def of_jax(self, gradients: Any, words: Any) -> Any:
+        """Sketch gradients ``(b, p)`` to ``(b, k)`` with the bits of ``words``, inside a function compiled for all."""
         import jax.numpy as jnp
 
         if self.dimension is None:
             return gradients
-        words = [jnp.asarray(word, jnp.uint32) for word in self.words()]
+        words = jnp.asarray(words, jnp.uint32)
         index = jnp.arange(gradients.shape[1], dtype=jnp.uint32)
         place, odd = hashed(index, words, lambda number: jnp.asarray(number, jnp.uint32))
         signed = gradients * jnp.where(odd == 1, -1, 1).astype(gradients.dtype)
@@ -59,15 +62,15 @@ class Sketch:
         for leaf in rows:
             stop = start + leaf.shape[1]
             index = torch.arange(start, stop, device=leaf.device)
-            place, odd = hashed(index, self.words(), int)
+            place, odd = hashed(index, self.words().tolist(), int)
             signed = leaf * (1 - 2 * odd).to(leaf.dtype)
             sums.index_add_(1, place % self.dimension, signed)
             start = stop
         return sums
 
-    def words(self) -> list[int]:
+    def words(self) -> NDArray:
         """Return the 32 random bits of each of the hash's four steps."""
-        return np.random.SeedSequence(self.seed).generate_state(4).tolist()
+        return np.random.SeedSequence((self.seed, self.model)).generate_state(4)
 
 
 def hashed(index: Any, words: Any, constant: Any) -> tuple[Any, Any]:
