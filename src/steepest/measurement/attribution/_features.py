@@ -20,6 +20,7 @@ from steepest.measurement.adapters import (
     unwrapped,
 )
 from steepest.measurement.adapters._batches import taken
+from steepest.measurement.adapters._modes import is_of
 from steepest.measurement.attribution._outputs import (
     Law,
     LossOfOutput,
@@ -31,6 +32,7 @@ from steepest.measurement.attribution._sketch import PARAMETERS, Sketch
 
 GRADIENTS = 2**28  # bytes of gradients that are held at once, unless a single one takes more
 ROUNDING = 1e3  # times the precision: what an output changes by who else is in its batch
+SHUFFLING = ("RandomSampler", "SubsetRandomSampler", "WeightedRandomSampler")
 APART = 2  # examples of a batch that are evaluated by themselves for this
 
 
@@ -219,9 +221,14 @@ def _check_alone(attached: Subject, batch: Any, outputs: NDArray, count: int) ->
 
 
 def _check_order(data: Any) -> None:
-    """Refuse a loader of torch that gives the examples in another order in each pass."""
-    sampler = getattr(data, "sampler", None)
-    if any(kind.__name__ == "RandomSampler" for kind in type(sampler).__mro__):
+    """Refuse a loader of torch whose sampler draws the order of the examples.
+
+    Raises:
+        UserError: it does.
+    """
+    inner = getattr(getattr(data, "batch_sampler", None), "sampler", None)
+    samplers = (getattr(data, "sampler", None), inner)
+    if any(is_of(one, "torch", kind) for one in samplers for kind in SHUFFLING):
         raise UserError(
             "this loader shuffles, so that nobody knows which row is which example; give one with shuffle=False, or "
             "the arrays (x, y)"
