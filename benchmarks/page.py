@@ -35,6 +35,7 @@ ORDER = (
     "empirical_ntk",
     "curvature",
     "largest",
+    "attribution",
     "implicit_bias",
     "regions",
     "sweep",

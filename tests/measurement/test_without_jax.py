@@ -13,6 +13,7 @@ import sys
 import torch
 from torch import nn
 import steepest
+from steepest import measurement
 
 torch.manual_seed(0)
 x = torch.randn(20, 3)
@@ -44,8 +45,9 @@ def test_the_import_alone_brings_no_jax():
         "steepest.measure(plain, loss, data, what=['risk', 'sharpness', 'lowest-curvature', 'blocks'], lr=0.1)",
         "steepest.measure(plain, loss, data, what=['spectrum', 'ntk'])",
         "steepest.measure(pooled, loss, data, what=['risk', 'sharpness', 'margins'], held_out=data)",
+        "found = measurement.gradient_features(pooled, data, dimension=9); measurement.attribute(found, found)",
     ],
-    ids=["curvature", "kernel", "margins"],
+    ids=["curvature", "kernel", "margins", "attribution"],
 )
 def test_these_quantities_of_torch_bring_no_jax(measured):
     need("torch")

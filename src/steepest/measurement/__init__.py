@@ -29,6 +29,12 @@ from steepest.measurement._report import errors as errors
 from steepest.measurement._report import number as number
 from steepest.measurement._report import read_report as read_report
 from steepest.measurement._sample import sample as sample
+from steepest.measurement.attribution import Attribution as Attribution
+from steepest.measurement.attribution import DatamodelingScore as DatamodelingScore
+from steepest.measurement.attribution import GradientFeatures as GradientFeatures
+from steepest.measurement.attribution import attribute as attribute
+from steepest.measurement.attribution import gradient_features as gradient_features
+from steepest.measurement.attribution import linear_datamodeling_score as linear_datamodeling_score
 from steepest.measurement.training import Monitor as Monitor
 from steepest.measurement.training import Series as Series
 from steepest.measurement.training import TrainingRun as TrainingRun

@@ -4,6 +4,7 @@ from steepest.measurement.adapters._attach import Noise as Noise
 from steepest.measurement.adapters._attach import gradient_seconds as gradient_seconds
 from steepest.measurement.adapters._attach import in_evaluation as in_evaluation
 from steepest.measurement.adapters._attach import normalizing_layers as normalizing_layers
+from steepest.measurement.adapters._attach import outputs_of as outputs_of
 from steepest.measurement.adapters._attach import quick_threads as quick_threads
 from steepest.measurement.adapters._attach import subject as subject
 from steepest.measurement.adapters._batches import Batches as Batches

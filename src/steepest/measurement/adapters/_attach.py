@@ -1,7 +1,7 @@
 """Attaching to a user's model, loss and data."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -65,11 +65,7 @@ def subject(
     if noise not in NOISE:
         raise UserError(f"there is no noise {noise!r}; {nearest(str(noise), NOISE)}")
     model = unwrapped(model)
-    if is_sharded(model):
-        raise UserError(
-            f"each process holds only a part of the weights of {type(model).__name__}, which cannot be measured so; "
-            "gather them in a module of one process (a full state dict loaded into the plain model)"
-        )
+    _refuse_shards(model)
     if loss is None and is_torch_module(model):
         from steepest.measurement.adapters._own_loss import own_loss
 
@@ -93,6 +89,39 @@ def subject(
         check_subject(attached, fixed=noise == "fixed")
     attached.passes = 0
     return attached
+
+
+def outputs_of(model: Any, output: Callable[[Any, Any], Any], data: Any) -> Subject:
+    """Attach to a model with labelled data and a function of its outputs in place of a loss.
+
+    It has outputs and their derivatives, and no loss. Nothing is checked but the model itself.
+
+    Args:
+        model: as in ``subject``.
+        output: of ``(outputs, targets)``, one number of each example; what it keeps is put back as a loss's is.
+        data: as in ``subject``, of pairs of inputs and targets.
+
+    Raises:
+        UserError: no such model or data; a model in training mode.
+    """
+    model = unwrapped(model)
+    _refuse_shards(model)
+    loss = Loss(output, of_params=False)
+    if is_torch_module(model):
+        from steepest.measurement.adapters._torch import TorchSubject
+
+        return TorchSubject.of(model, loss, Batches(data))
+    from steepest.measurement.adapters._jax import JaxSubject
+
+    return JaxSubject.of(model, loss, Batches(data))
+
+
+def _refuse_shards(model: Any) -> None:
+    if is_sharded(model):
+        raise UserError(
+            f"each process holds only a part of the weights of {type(model).__name__}, which cannot be measured so; "
+            "gather them in a module of one process (a full state dict loaded into the plain model)"
+        )
 
 
 def normalizing_layers(model: Any) -> tuple[str, ...]:

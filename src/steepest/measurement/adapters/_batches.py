@@ -193,13 +193,28 @@ def picked(batches: Batches, rows: np.ndarray) -> Any:
     return stacked(parts)
 
 
-def taken(batch: Any, rows: np.ndarray) -> Any:
+def taken(batch: Any, rows: slice | np.ndarray) -> Any:
     """Return some examples of one batch, by their places in it.
 
     >>> taken((np.array([1, 2, 3]), np.array([4, 5, 6])), np.array([0, 2]))[1].tolist()
     [4, 6]
     """
     return _cut(batch, rows)
+
+
+def batch_of_one(example: Any) -> Any:
+    """Return the arrays of one example with an axis of length one before their own.
+
+    >>> batch_of_one((np.zeros(3), np.array(1.0)))[1].shape
+    (1,)
+    """
+    if hasattr(example, "shape"):
+        return example[None]
+    if isinstance(example, Mapping):
+        return {key: batch_of_one(part) for key, part in example.items()}
+    if isinstance(example, tuple | list):
+        return type(example)(batch_of_one(part) for part in example)
+    return example
 
 
 def stacked(parts: Sequence[Any]) -> Any:
@@ -244,6 +259,21 @@ def as_pair(batch: Any) -> tuple[Any, Any]:
             f"{f' of {len(batch)}' if hasattr(batch, '__len__') else ''}; for other batches give a loss(params, batch)"
         )
     return batch[0], batch[1]
+
+
+def one_number(values: Any) -> Any:
+    """Return the number that a function of outputs and targets gave for a single example.
+
+    Raises:
+        UserError: it gave another shape than ``(1,)``.
+    """
+    shape = getattr(values, "shape", None)
+    if shape is None or tuple(shape) != (1,):
+        got = type(values).__name__ if shape is None else f"shape {tuple(shape)} for one example"
+        raise UserError(
+            f"a model output is one number of each example, shape (b,), got {got}; return for example outputs[:, 0]"
+        )
+    return values[0]
 
 
 def inputs_of(batch: Any) -> Any:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
 from steepest.core.precision import arithmetic
-from steepest.measurement.adapters._batches import Batches, as_pair, examples, inputs_of
+from steepest.measurement.adapters._batches import Batches, as_pair, examples, inputs_of, one_number
 from steepest.measurement.adapters._dense import Dense
 from steepest.measurement.adapters._generators import states_kept
 from steepest.measurement.adapters._jax_models import (
@@ -271,6 +271,13 @@ class JaxSubject(Subject):
             for i, rows in enumerate(self._call(self.functions.of_layers[which], batch, *more))
         }
 
+    def example_gradients(
+        self, batch: Any, output: Callable[[Any, Any], Any], sketch: Any
+    ) -> tuple[NDArray, NDArray, NDArray]:
+        function = self.functions.example_gradients(output, sketch)
+        pair = as_pair(batch)
+        return *self._call(function, tuple(pair), sketch.words()), np.asarray(pair[1])
+
     def dense(self) -> list[Dense] | None:
         network = self.functions.apply
         if not isinstance(network, Mlp):
@@ -395,6 +402,8 @@ class _Functions:
         self.name = model.name
         run = apply.apply if isinstance(apply, Network) else apply
         forward = lambda tree: lambda w, x: run(tree(w), x)
+        self.forward = forward
+        self._of_examples: dict[tuple[Callable, Any], Callable] = {}
         risk_of = _risk_of(run, model.form, loss)
         risk = lambda tree: lambda w, batch: risk_of(tree(w), batch)
         compiled = self._compiled
@@ -425,6 +434,24 @@ class _Functions:
             self.of_layers = [
                 compiled(lambda tree, i=i: _of_layers(apply, tree, risk_of)[i]) for i in range(4)
             ]
+
+    def example_gradients(self, output: Callable, sketch: Any) -> Callable:
+        """Return the compiled function of inputs with targets and random bits, one for all weights and sketches."""
+        if (output, sketch.dimension) not in self._of_examples:
+
+            def of(tree: Callable) -> Callable:
+                def one(w: Array, pair: Any) -> Array:
+                    x, y = jax.tree.map(lambda leaf: leaf[None], pair)
+                    return one_number(output(self.forward(tree)(w, x), y))
+
+                def all_of(w: Array, pair: Any, words: Array) -> tuple[Array, Array]:
+                    values, slopes = jax.vmap(jax.value_and_grad(one), (None, 0))(w, pair)
+                    return values, sketch.of_jax(slopes, words)
+
+                return all_of
+
+            self._of_examples[output, sketch.dimension] = self._compiled(of)
+        return self._of_examples[output, sketch.dimension]
 
     def _compiled(self, of: Callable[[Callable], Callable]) -> Callable:
         """Compile a function of ``((w, constants), …)`` from one that is made with the tree at w."""

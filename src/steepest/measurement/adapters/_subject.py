@@ -145,6 +145,22 @@ class Subject(ABC):
         """Return ``Σ_a u_ia ∂f_a(x_i)/∂z_i`` for what each linear layer writes, z."""
 
     @abstractmethod
+    def example_gradients(
+        self, batch: Any, output: Callable[[Any, Any], Any], sketch: Any
+    ) -> tuple[NDArray, NDArray, NDArray]:
+        """Return one number of each example of a batch, what a sketch keeps of its gradient, and the targets.
+
+        Args:
+            batch: a pair of inputs and targets.
+            output: of ``(outputs, targets)`` of some examples ``(b, …)``, one number of each, ``(b,)``.
+            sketch: linear, with a ``dimension``; ``of_jax`` takes gradients ``(b, p)`` and the random bits ``words()``,
+                ``of_torch`` a list of gradients by array of weights, ``(b, …)``; both return ``(b, k)``.
+
+        Returns:
+            Shapes ``(b,)``, ``(b, k)`` and ``(b, …)``.
+        """
+
+    @abstractmethod
     def dense(self) -> list[Dense] | None:
         """Return the layers, if the model says that it is a chain of dense ones; outputs are not compared."""
 
@@ -284,6 +300,10 @@ class Subject(ABC):
             outputs.append(out)
             targets.append(y)
         return joined(outputs), joined(targets)
+
+    def outputs_on(self, batch: Any) -> tuple[NDArray, NDArray]:
+        """Return outputs ``(b, …)`` and targets ``(b, …)`` of one batch."""
+        return self._outputs(batch)
 
     def numbers(self) -> int:
         """Count the outputs of one pass, or the logits of its loss where they are more."""

@@ -1,7 +1,7 @@
 """Modules of torch as subjects; this file is imported only when one arrives."""
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
@@ -18,6 +18,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from steepest.core.errors import UserError
 from steepest.measurement.adapters._batches import Batches, as_pair, examples, inputs_of, leaves
 from steepest.measurement.adapters._dense import Dense
+from steepest.measurement.adapters._example_gradients import of_examples
 from steepest.measurement.adapters._generators import states_kept
 from steepest.measurement.adapters._graph import Graph, gradients, one_tensor, run
 from steepest.measurement.adapters._large_cross_entropy import LargeCrossEntropy
@@ -513,6 +514,16 @@ class TorchSubject(Subject):
             for name, slope in zip(shifts, slopes, strict=True)
             if slope.shape[:1] == (len(x),)
         }
+
+    def example_gradients(
+        self, batch: Any, output: Callable[[Any, Any], Any], sketch: Any
+    ) -> tuple[NDArray, NDArray, NDArray]:
+        with self.untouched(batch):
+            pair = tuple(self.cast(as_pair(batch)))
+            values, kept = of_examples(
+                self.name, self.forward_alone, self.tensors, pair, output, sketch
+            )
+        return as_array(values), as_array(kept), targets_of(as_pair(batch)[1])
 
     def dense(self) -> list[Dense] | None:
         return dense_layers(self.module, self.tensors)
