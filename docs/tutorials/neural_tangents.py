@@ -62,7 +62,8 @@
 # | `nt.predict.gp_inference(k, y, diag_reg)` | `gaussian_process(k, y, noise)`, `kernel_ridge(k, y, λ)` |
 # | none: labels as numbers | `laplace(k, labels)`: probabilities of classes |
 # | `nt.batch(kernel_fn, batch_size, device_count)` | not needed; `tiled_gram(…, devices=…)` beyond memory |
-# | `nt.linearize(f, params)`, `nt.taylor_expand(f, params, 3)` | `linearize(f, params)`, `taylor_expand(f, params, 3)` |
+# | `nt.linearize(f, params)` | `linearize(f, params)` |
+# | `nt.taylor_expand(f, params, 3)` | `taylor_expand(f, params, 3)` |
 # | `nt.empirical_nngp_fn(f)(x1, x2, params)` | `empirical_nngp(f, params, x1, x2)` |
 #
 # What we do not have at infinite width: dropout, layer normalization over positions, graphs that differ between inputs,
@@ -508,10 +509,12 @@ compare(
 
 # %%
 def limit_of(c):
+    """Return the limit of a network with these coefficients."""
     return mlp((20, 9, 9, 1), "erf", parameterized="ntk", c_w=c["c_w"], c_b=c["c_b"]).limit()
 
 
 def likelihood(c, noise):
+    """Return the log marginal likelihood of these coefficients."""
     return log_marginal_likelihood(gram(limit_of(c), x).nngp, jnp.asarray(y), noise)
 
 

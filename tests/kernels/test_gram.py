@@ -209,7 +209,7 @@ def test_relu_without_biases_is_homogeneous(factor, depth):
 
 def test_the_gram_is_positive_semidefinite():
     for name in ("relu", "tanh", "elu"):
-        limit = network(name, 2).limit()
+        limit = network(name, 2, d=5).limit()
         x = inputs(40, d=5, spread=0.0 if name == "elu" else 0.5)
         eigenvalues = np.linalg.eigvalsh(gram(limit, x).ntk)
         assert eigenvalues[0] > -1e-9 * eigenvalues[-1]

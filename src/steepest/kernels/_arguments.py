@@ -75,7 +75,7 @@ def as_variances(name: str, value: Any) -> jax.Array:
 
 
 def check_limit_given(limit: Any, *, traces: bool = False) -> None:
-    """Raise a UserError unless this is the limit of a network, of known numbers unless it may be one that JAX traces."""
+    """Raise a UserError unless this is the limit of a network, whose numbers JAX does not trace, or may."""
     if isinstance(limit, (Limit, WideLimit)):
         if not traces and any(map(traced, jax.tree.leaves(limit))):
             raise UserError(

@@ -5,7 +5,7 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -109,7 +109,8 @@ def gram(
         for given in (x, other):
             if given is not None:
                 _check_shape(given, limit)
-        return Gram(*traced_gram(limit, x, other, mask, other_mask))
+        traced: Any = traced_gram(limit, x, other, mask, other_mask)
+        return Gram(*traced)
     x, other, masks = checked_inputs(limit, x, other, mask, other_mask)
     way = evaluator(limit, x, other, tolerance, masks, once=True)
     rows = rows_of(way, x, masks, 0)

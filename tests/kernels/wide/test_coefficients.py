@@ -112,7 +112,8 @@ def test_traced_kernels_are_the_same(name):
     exact = gram(limit(*map(float, START)), x, x[:3])
     traced = jax.jit(lambda c: gram(limit(*c), x, x[:3]))(START)
     for kernel, right in zip(traced[:2], exact[:2], strict=True):
-        np.testing.assert_allclose(kernel, right, rtol=1e-9, atol=1e-10)
+        # of equal inputs in two sets the angle of a kinked σ is only known to a root of rounding
+        np.testing.assert_allclose(kernel, right, rtol=1e-8, atol=1e-10)
     assert float(traced.error) < 1e-9
 
 
@@ -152,20 +153,25 @@ def test_one_architecture_has_one_program(name):
     programs = _evaluate._program.cache_info().currsize
     for c_w in np.linspace(1.41, 1.49, 5):
         gram(limit(float(c_w), 0.2, 1.0), x)
-    assert _evaluate._program.cache_info().currsize == programs <= 3
+    assert _evaluate._program.cache_info().currsize == programs
 
 
 def test_a_fit_ends_at_a_maximum_of_the_likelihood():
-    x = np.linspace(-2, 2, 20)[:, None]
-    y = np.sin(2 * x[:, 0]) + 0.1 * RNG.standard_normal(20)
-    net = lambda c: mlp((1, 9, 1), "erf", parameterized="ntk", c_w=c["w"], c_b=c["b"]).limit()
+    """Targets are drawn from the process itself, whose numbers the fit comes near."""
+    net = lambda c: mlp((3, 9, 1), "erf", parameterized="ntk", c_w=c["w"], c_b=c["b"]).limit()
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((60, 3))
+    covariance = gram(net({"w": 3.0, "b": 0.5}), x).nngp + 0.05 * np.eye(60)
+    y = np.linalg.cholesky(covariance) @ rng.standard_normal((60, 6))
     fitted = fit(net, {"w": 1.0, "b": 0.1}, x, y)
     assert fitted.converged
 
     def likelihood(w, b, noise):
-        return float(gaussian_process(gram(net({"w": w, "b": b}), x).nngp, y, noise).log_likelihood)
+        kernel = gram(net({"w": w, "b": b}), x).nngp
+        return float(gaussian_process(kernel, y, noise).log_likelihood.sum())
 
     best = (fitted.hyperparameters["w"], fitted.hyperparameters["b"], fitted.noise)
+    assert best == pytest.approx((3.0, 0.5, 0.05), rel=0.6)
     top = likelihood(*best)
     assert fitted.log_likelihood == pytest.approx(top, rel=1e-9)
     assert top > likelihood(1.0, 0.1, 0.1)
@@ -181,7 +187,7 @@ def test_what_cannot_be_fitted_is_refused():
         fit(net, -1.0, VECTORS, Y)
     with pytest.raises(UserError, match="noise"):
         fit(net, 1.0, VECTORS, Y, noise=0.0)
-    with pytest.raises(UserError, match="one row for each"):
+    with pytest.raises(UserError, match="targets"):
         fit(net, 1.0, VECTORS, Y[:3])
 
 

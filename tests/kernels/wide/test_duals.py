@@ -38,7 +38,7 @@ def test_pairs_against_the_certified_map(name):
     dual = dual_of(sigma, variances, 1e-11)
     with jax.enable_x64(True):
         sides = [[jnp.asarray(side) for side in dual.sides(v)] for v in variances]
-        value, slope = dual.pair(jnp.asarray(k), *sides)
+        value, slope = dual.pairing.pair(jnp.asarray(k), *sides)
     exact = covariance_map(sigma, np.stack([*variances, k], axis=-1))
     one, two = (dual.singles(v) for v in variances)
     errors = dual.tolerances(np.finfo(float).eps)

@@ -118,17 +118,15 @@ def fit(
     """
     x = as_floats("inputs", x)
     y = as_floats("targets", targets).astype(float)
-    if len(x) != len(y) or not np.isfinite(y).all():
-        raise UserError(
-            f"fit needs finite targets, one row for each of {len(x)} inputs, got shape {y.shape}"
-        )
+    if not np.isfinite(y).all():
+        raise UserError("fit needs finite targets; drop the rows that are not")
     noise = as_number("noise", noise, 0, above=True)
     numbers = jax.tree.map(lambda value: as_number("a hyperparameter", value, 0, above=True), start)
     with arithmetic(double=True):
         flat, unflatten = ravel_pytree((numbers, noise) if learn_noise else (numbers,))
         first = np.log(np.asarray(flat, float))
 
-        def loss(logs: Array, x: Array) -> Array:
+        def loss(logs: Array, x: Any) -> Array:
             given, *learned = unflatten(jnp.exp(logs))
             kernels = gram(limit(given), x)
             level = learned[0] if learn_noise else noise
@@ -161,6 +159,7 @@ def fit(
         raise UserError(
             f"the kernel of {hyperparameters} has no root beside the noise {level:.3g}; begin at a larger noise"
         ) from None
+    assert process.log_likelihood is not None
     likelihood = float(np.sum(process.log_likelihood))
     converged = slope <= TOLERANCE * y.size
     return Fitted(hyperparameters, level, network, likelihood, slope, int(found.nit), converged)

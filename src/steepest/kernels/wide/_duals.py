@@ -52,7 +52,7 @@ NODES = (8, 16, 32, 64, 128, 256)
 FLOOR = 1e-12  # relative to the largest variance: where an angle is asked for, smaller ones count as this
 
 
-class NoSeries(UserError):
+class NoSeries(UserError):  # noqa: N818
     """A Hermite series does not meet the tolerance."""
 
 

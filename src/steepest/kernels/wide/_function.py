@@ -104,8 +104,9 @@ def kernel_function(
                     f"this kernel reads two inputs of shape {shape} without a batch axis, got {np.shape(given)}; use "
                     "jax.vmap for several, or gram"
                 )
-        one = _walked(chosen, duals, jnp.asarray(x)[None], mask)
-        two = _walked(chosen, duals, jnp.asarray(other)[None], other_mask)
+        batch = lambda given: None if given is None else jnp.asarray(given)[None]
+        one = _walked(chosen, duals, batch(x), batch(mask))
+        two = _walked(chosen, duals, batch(other), batch(other_mask))
         pairs = evaluate(chosen, one.padded_duals(), len(general.nodes) - 1, one.sides, two.sides)
         theta = jnp.zeros(()) if pairs.theta is None else pairs.theta[0, 0]
         inside = jnp.asarray([True, *one.covered, *two.covered]).all()
@@ -181,11 +182,7 @@ class TracedGram(NamedTuple):
 
 
 def traced_gram(
-    limit: Limit | WideLimit,
-    x: Array,
-    other: Array | None,
-    mask: Array | None,
-    other_mask: Array | None,
+    limit: Limit | WideLimit, x: Any, other: Any, mask: Any, other_mask: Any
 ) -> TracedGram:
     """Compute what ``gram`` does where JAX traces coefficients or inputs, some rows at a time."""
     general = nodes_of(limit) if isinstance(limit, Limit) else limit
@@ -226,28 +223,18 @@ def _remainders(walk: Walk) -> list[Array]:
     found = []
     for index, dual in enumerate(walk.chosen):
         if isinstance(dual, Expansion):
-            (source,) = walk.plan.limit.nodes[index].sources
+            source = walk.plan.limit.nodes[index].sources[0]
             found.append(dual.remainder(walk.diagonals[source].k).max())
     return found
 
 
-def _walked(
-    plan: Plan, duals: tuple[Dual | None, ...] | None, x: Array, mask: Array | None
-) -> Walk:
+def _walked(plan: Plan, duals: tuple[Dual | None, ...] | None, x: Any, mask: Any) -> Walk:
     """Compute what pairs need of each input by itself, ``(n, *shape)``."""
     if not jnp.issubdtype(x.dtype, jnp.floating):
         x = x.astype(float)
     if plan.masked:
-        exists = jnp.ones((len(x), *plan.limit.spaces[0]), bool)
-        if mask is not None:
-            given = jnp.asarray(mask)
-            exists = as_mask(
-                given.reshape(exists.shape) if given.size == exists.size else given,
-                exists.shape,
-                jnp,
-            )
-        x = blanked(x, exists, jnp)
-        mask = exists
+        mask = as_mask(mask, (len(x), *plan.limit.spaces[0]), jnp)
+        x = blanked(x, mask, jnp)
     walk = Walk.begin(plan, x, mask, tolerance=TOLERANCE, duals=duals, xp=jnp)
 
     def with_itself(index: int) -> tuple[Array, Array | None]:

@@ -173,7 +173,7 @@ class Rule(Generic[N]):
 
     def needs(self, behind: NDArray[np.bool_], shape: tuple[int, ...]) -> NDArray[np.bool_]:
         """Mark which displacements of a source are needed for those that are needed behind, by their sizes N."""
-        return behind
+        return strided(behind, shape, self.window)
 
     def presence(self, read: list[Any], space: tuple[int, ...], xp: Any) -> Presence:
         """Follow which positions exist; ``read`` has masks ``(n, *space)`` of sources with positions, at least one."""
@@ -257,6 +257,20 @@ def nowhere_else(behind: NDArray[np.bool_], shape: tuple[int, ...]) -> NDArray[n
     marks = np.zeros(shape, bool)
     marks[(0,) * len(shape)] = True
     return marks
+
+
+def strided(
+    behind: NDArray[np.bool_], shape: tuple[int, ...], window: Window | None, reach: Any = None
+) -> NDArray[np.bool_]:
+    """Mark ``r s`` of a source for each displacement s; with pooling ``r s + δ`` for all ``|δ| < w`` of ``reach``."""
+    source = np.zeros(shape, bool)
+    stride = (1,) * len(shape) if window is None else window.stride
+    at = np.argwhere(behind)
+    for shift in np.ndindex(*(2 * w - 1 for w in reach or (1,) * len(shape))):
+        delta = np.array(shift, int) - np.array([w - 1 for w in reach or (1,) * len(shape)], int)
+        index = (at * stride + delta) % source.shape
+        source[tuple(index.T)] = True
+    return source
 
 
 def of_variances(a: Values, b: Values, typical: float) -> Values:

@@ -23,6 +23,7 @@ from steepest.kernels.wide._duals import Dual, Series, dual_of
 from steepest.kernels.wide._plan import Plan
 from steepest.kernels.wide._presence import Mask, followed, presence
 from steepest.kernels.wide._rule import Diagonal, Presence, Rule, Step, Values
+from steepest.nn.activations import Activation
 from steepest.nn.layers._nodes import Activate
 
 TYPICAL = 8.0  # relative error of a variance behind some layers, in units of the tolerance or of the precision
@@ -80,8 +81,8 @@ class Walk:
         start = Diagonal(square, None, inputs.mean(0))
         if xp is np:
             start = start._replace(g=4 * eps * square, v=np.zeros_like(square))
-        lists = places, [None], sides, [start], []
-        return cls(plan, xp, eps, tolerance, room, duals, *lists)
+        chosen: list[Dual | None] = [None]
+        return cls(plan, xp, eps, tolerance, room, duals, places, chosen, sides, [start], [])
 
     def copy(self) -> "Walk":
         """Return a walk that goes on from here by itself."""
@@ -110,7 +111,9 @@ class Walk:
         read = [self.diagonals[source] for source in rule.node.sources]
         if rule.fills:
             read[0] = self._filled(read[0], self.places[rule.node.sources[0]])
-        dual = self._dual(index, read[0].k) if isinstance(rule.node, Activate) else None
+        dual = None
+        if isinstance(rule.node, Activate):
+            dual = self._dual(index, rule.node.activation, read[0].k)
         typical = self._typical
         self.chosen.append(dual)
         bounded = self.xp is np
@@ -131,9 +134,8 @@ class Walk:
         is_cut = any(isinstance(dual, Series) for dual in self.chosen)
         return TYPICAL * (max(self.tolerance, self.eps) if is_cut else self.eps)
 
-    def _dual(self, index: int, variances: Values) -> Dual:
-        """Return the expectations of an activation: those that were given, or what these variances need."""
-        activation = self.plan.limit.nodes[index].activation
+    def _dual(self, index: int, activation: Activation, variances: Values) -> Dual:
+        """Return the expectations of an activation: what was given, or what these variances need."""
         given = None if self.duals is None else self.duals[index]
         if self.xp is not np:
             if isinstance(given, Series):
@@ -154,9 +156,8 @@ class Walk:
 def _places(plan: Plan, count: int, mask: Mask | None, xp: Any) -> list[Presence]:
     if not plan.masked:
         return [Presence(None, None)] * len(plan.limit.nodes)
-    if mask is None:
-        mask = xp.ones((count, *plan.limit.spaces[0]), bool)
-    return presence(plan.limit, mask) if xp is np else list(followed(plan.limit, mask, xp))
+    there = xp.ones((count, *plan.limit.spaces[0]), bool) if mask is None else mask
+    return presence(plan.limit, there) if xp is np else list(followed(plan.limit, there, xp))
 
 
 def _gain_side(at: Presence) -> list[Values]:

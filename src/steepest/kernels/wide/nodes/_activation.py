@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from steepest.kernels.wide._duals import Bends, Singles, Tolerances
+from steepest.kernels.wide._duals import Bends, Expansion, Singles, Tolerances
 from steepest.kernels.wide._rule import (
     Diagonal,
     Pairs,
@@ -23,6 +23,7 @@ class OfActivation(Rule[Activate]):
 
     def arrays(self, dual) -> int:
         """Count what the expectations need at each position."""
+        assert dual is not None
         return dual.arrays
 
     def numbers(self, step: Step) -> list[Values]:
@@ -37,6 +38,7 @@ class OfActivation(Rule[Activate]):
         if not step.bounded:
             value, slope, mean = dual.moments(read.k, step.xp)
             return Diagonal(value, None if read.theta is None else slope * read.theta, mean)
+        assert not isinstance(dual, Expansion)
         singles = dual.singles(read.k)
         theta = None if read.theta is None else singles.slope * read.theta
         known = Diagonal(singles.value, theta, singles.mean)
@@ -45,6 +47,7 @@ class OfActivation(Rule[Activate]):
 
     def pairs(self, read, index, layout, one, two, pairing) -> Pairs:
         """Compute the expectations of pairs."""
+        assert pairing is not None
         k, theta = read[0]
         value, slope = pairing.pair(k, one, two)
         if theta is None:

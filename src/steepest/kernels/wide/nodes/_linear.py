@@ -1,7 +1,6 @@
 """Weights: ``K' = c_b + c_w M K`` and ``Θ' = t_b + t_w M K + c_w M Θ``."""
 
 import jax.numpy as jnp
-import numpy as np
 
 from steepest.kernels.wide._rule import (
     ROUNDING,
@@ -31,9 +30,7 @@ class OfLinear(Rule[Linear]):
 
     def needs(self, behind, shape):
         """Read displacements times the stride, or equal positions where each has weights of its own."""
-        if not self.node.shared:
-            return nowhere_else(behind, shape)
-        return strided(behind, shape, self.window)
+        return super().needs(behind, shape) if self.node.shared else nowhere_else(behind, shape)
 
     def presence(self, read, space, xp) -> Presence:
         """Follow the windows."""
@@ -81,15 +78,3 @@ class OfLinear(Rule[Linear]):
         equal = layout.equal(index)
         # weights of different positions are independent: only p = q is left
         return pairs.map(lambda kernel: kernel * jnp.asarray(equal, kernel.dtype))
-
-
-def strided(behind, shape: tuple[int, ...], window: Window | None, reach=None):
-    """Mark ``r s`` of a source for each displacement s; with pooling ``r s + δ`` for all ``|δ| < w`` of ``reach``."""
-    source = np.zeros(shape, bool)
-    stride = (1,) * len(shape) if window is None else window.stride
-    at = np.argwhere(behind)
-    for shift in np.ndindex(*(2 * w - 1 for w in reach or (1,) * len(shape))):
-        delta = np.array(shift, int) - np.array([w - 1 for w in reach or (1,) * len(shape)], int)
-        index = (at * stride + delta) % source.shape
-        source[tuple(index.T)] = True
-    return source

@@ -19,9 +19,9 @@ from steepest.kernels.wide._rule import (
     everywhere,
     nowhere_else,
     rule_for,
+    strided,
     window_mean,
 )
-from steepest.kernels.wide.nodes._linear import strided
 from steepest.nn.layers._masks import counted
 from steepest.nn.layers._nodes import AllPositions, Average, EqualPositions
 from steepest.nn.layers._window import Window
