@@ -13,7 +13,7 @@ from steepest.nn.layers._layer import Part, Scheme, Signal, need_space, same
 from steepest.nn.layers._linear import Dense, Weights
 from steepest.nn.layers._masks import Mask
 from steepest.nn.layers._nodes import Attend, AttendAtRandom, Draft, Kind
-from steepest.nn.networks._parameterization import number_or_traced
+from steepest.nn.networks._parameterization import _number_or_traced
 from steepest.nn.types import Key, Params
 
 SCALES = {"1/d": 1.0, "1/sqrt(d)": 0.5}
@@ -136,4 +136,4 @@ def attention(
             raise UserError(f"attention needs a whole number of {name} from one on, got {count}")
     if scale not in SCALES:
         raise UserError(f"scale of attention is one of {', '.join(SCALES)}, got {scale!r}")
-    return Attention(width, heads, key, scale, tied, number_or_traced(sharpness), c_w, c_b)
+    return Attention(width, heads, key, scale, tied, _number_or_traced(sharpness), c_w, c_b)

@@ -16,7 +16,7 @@ from steepest.nn.layers._elementwise import Activated
 from steepest.nn.layers._layer import Layer, LayerLike, Part, Scheme, Signal
 from steepest.nn.layers._masks import Mask, blanked
 from steepest.nn.layers._nodes import Concatenate, Draft, Kind, Product, Sum
-from steepest.nn.networks._parameterization import number_or_traced
+from steepest.nn.networks._parameterization import _number_or_traced
 from steepest.nn.types import Key, Params
 
 
@@ -237,7 +237,7 @@ def add(*branches: LayerLike, weights: Sequence[float] | None = None) -> Add:
         UserError: fewer than two branches, or another number of weights.
     """
     layers = _several("add", branches)
-    factors = (1.0,) * len(layers) if weights is None else tuple(map(number_or_traced, weights))
+    factors = (1.0,) * len(layers) if weights is None else tuple(map(_number_or_traced, weights))
     if len(factors) != len(layers):
         raise UserError(
             f"add needs one weight for each of {len(layers)} branches, got {len(factors)}"

@@ -15,7 +15,7 @@ from steepest.nn.layers._masks import as_mask, blanked
 from steepest.nn.layers._nodes import Draft, WideLimit
 from steepest.nn.layers._window import times
 from steepest.nn.networks import Parameterization, parameterization
-from steepest.nn.networks._parameterization import _check_variances, number_or_traced
+from steepest.nn.networks._parameterization import _check_variances, _number_or_traced
 from steepest.nn.types import Network, Params
 
 
@@ -91,7 +91,7 @@ def network(
     body = serial(*layers)
     start = Signal(shape[:-1], shape[-1], weighted=False)
     part = body.build(
-        start, Scheme(abc, number_or_traced(c_w), number_or_traced(c_b), bias), last=True
+        start, Scheme(abc, _number_or_traced(c_w), _number_or_traced(c_b), bias), last=True
     )
     scalar = part.output.shape == (1,)
     output = () if scalar else part.output.shape

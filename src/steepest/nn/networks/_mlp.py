@@ -19,8 +19,8 @@ from steepest.nn.networks._parameterization import (
     ByLayer,
     Parameterization,
     _check_variances,
+    _number_or_traced,
     check_limit,
-    number_or_traced,
     parameterization,
     width_factor,
 )
@@ -146,7 +146,7 @@ def mlp(
     def limit() -> Limit:
         check_limit(abc)
         _check_variances(c_b=c_b)
-        shift = number_or_traced(c_b) * bias
+        shift = _number_or_traced(c_b) * bias
         layers = [
             LayerLimit(c_w, shift, trained(i, c_w), float(bias)) for i, c_w in enumerate(variances)
         ]
@@ -190,9 +190,9 @@ def _one_each(c_w: float | Sequence[float], depth: int) -> tuple[float, ...]:
     """Return C_W of each layer."""
     _check_variances(c_w=c_w)
     variances = (
-        tuple(map(number_or_traced, c_w))
+        tuple(map(_number_or_traced, c_w))
         if isinstance(c_w, Sequence)
-        else (number_or_traced(c_w),) * depth
+        else (_number_or_traced(c_w),) * depth
     )
     if len(variances) != depth:
         raise UserError(

@@ -92,7 +92,7 @@ def _check_variances(**given: Any) -> None:
             raise UserError(f"{name} is a variance and must be a finite number ≥ 0, got {values!r}")
 
 
-def number_or_traced(value: Any) -> Any:
+def _number_or_traced(value: Any) -> Any:
     """Return a plain number, or what JAX traces as it is."""
     return value if traced(value) else float(value)
 
