@@ -143,14 +143,14 @@ def fit(
 
         edge = np.log(SPAN)
         bounds = [(value - edge, value + edge) for value in first]
-        found = minimize(
+        search = minimize(
             at, first, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": steps}
         )
-        learned = jax.tree.map(float, unflatten(jnp.exp(jnp.asarray(found.x))))
+        learned = jax.tree.map(float, unflatten(jnp.exp(jnp.asarray(search.x))))
     free = np.array(
-        [low < value < high for value, (low, high) in zip(found.x, bounds, strict=True)]
+        [low < value < high for value, (low, high) in zip(search.x, bounds, strict=True)]
     )
-    slope = float(np.abs(np.where(free, found.jac, 0.0)).max())
+    slope = float(np.abs(np.where(free, search.jac, 0.0)).max())
     hyperparameters, level = learned[0], learned[1] if learn_noise else noise
     network = limit(hyperparameters)
     try:
@@ -162,4 +162,4 @@ def fit(
     assert process.log_likelihood is not None
     likelihood = float(np.sum(process.log_likelihood))
     converged = slope <= TOLERANCE * y.size
-    return Fitted(hyperparameters, level, network, likelihood, slope, int(found.nit), converged)
+    return Fitted(hyperparameters, level, network, likelihood, slope, int(search.nit), converged)

@@ -479,8 +479,8 @@ class Mehler:
 
         if self.rolled:
             terms = jnp.asarray(orders, rho.dtype), one[1], two[1]
-            rest = tuple(array[constant:] for array in terms)
-            sums, _ = jax.lax.scan(add, sums, rest, reverse=True)
+            beyond = tuple(array[constant:] for array in terms)
+            sums, _ = jax.lax.scan(add, sums, beyond, reverse=True)
         else:
             for i in reversed(range(constant, len(orders))):
                 sums, _ = add(sums, (orders[i], one[1][i], two[1][i]))

@@ -220,12 +220,12 @@ def traced_gram(
 
 def _remainders(walk: Walk) -> list[Array]:
     """Return what each series leaves at most at these variances."""
-    found = []
+    remainders = []
     for index, dual in enumerate(walk.chosen):
         if isinstance(dual, Expansion):
             source = walk.plan.limit.nodes[index].sources[0]
-            found.append(dual.remainder(walk.diagonals[source].k).max())
-    return found
+            remainders.append(dual.remainder(walk.diagonals[source].k).max())
+    return remainders
 
 
 def _walked(plan: Plan, duals: tuple[Dual | None, ...] | None, x: Any, mask: Any) -> Walk:

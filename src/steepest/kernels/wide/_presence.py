@@ -37,9 +37,9 @@ def followed(limit: WideLimit, mask: Any, xp: Any) -> Iterator[Presence]:
     yield places[0]
     for node, space in zip(limit.nodes[1:], limit.spaces[1:], strict=True):
         read = [places[source].exists for source in node.sources]
-        there = [mask for mask in read if mask is not None]
+        masks = [mask for mask in read if mask is not None]
         without = Presence(None, None)  # behind nodes without positions
-        places.append(rule_of(node).presence(there, space, xp) if there else without)
+        places.append(rule_of(node).presence(masks, space, xp) if masks else without)
         yield places[-1]
 
 

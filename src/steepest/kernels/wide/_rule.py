@@ -1,7 +1,7 @@
 """What a node of a limit has to say of itself: one rule a kind of node, in a file of ``nodes/``.
 
 A rule changes the kernels of pairs of positions, what is known of each input with itself, which positions exist, and
-which pairs the nodes before must provide. The defaults are those of a node that acts on each position for itself.
+which pairs the nodes before must provide. The defaults hold for a node that acts on each position for itself.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -39,7 +39,7 @@ class Pairs(NamedTuple):
         return Pairs(change(self.k), None if self.theta is None else change(self.theta))
 
     def merge(self, other: "Pairs", change: Callable[[Array, Array], Array]) -> "Pairs":
-        """Change both kernels, each with that of other pairs."""
+        """Change both kernels, each with the same kernel of other pairs."""
         if self.theta is None or other.theta is None:
             return Pairs(change(self.k, other.k), None)
         return Pairs(change(self.k, other.k), change(self.theta, other.theta))
@@ -172,7 +172,7 @@ class Rule(Generic[N]):
         return None
 
     def needs(self, behind: NDArray[np.bool_], shape: tuple[int, ...]) -> NDArray[np.bool_]:
-        """Mark which displacements of a source are needed for those that are needed behind, by their sizes N."""
+        """Mark the displacements that a source needs for the displacements behind; ``shape`` is N of the source."""
         return strided(behind, shape, self.window)
 
     def presence(self, read: list[Any], space: tuple[int, ...], xp: Any) -> Presence:

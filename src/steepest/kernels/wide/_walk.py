@@ -156,8 +156,8 @@ class Walk:
 def _places(plan: Plan, count: int, mask: Mask | None, xp: Any) -> list[Presence]:
     if not plan.masked:
         return [Presence(None, None)] * len(plan.limit.nodes)
-    there = xp.ones((count, *plan.limit.spaces[0]), bool) if mask is None else mask
-    return presence(plan.limit, there) if xp is np else list(followed(plan.limit, there, xp))
+    exists = xp.ones((count, *plan.limit.spaces[0]), bool) if mask is None else mask
+    return presence(plan.limit, exists) if xp is np else list(followed(plan.limit, exists, xp))
 
 
 def _gain_side(at: Presence) -> list[Values]:

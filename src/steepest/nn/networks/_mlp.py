@@ -153,8 +153,8 @@ def mlp(
         return Limit(sigma, tuple(layers), skip, normalize, f"limit of the {name}", widths[0])
 
     kinds = [f"{sigma.name} network {'-'.join(map(str, widths))}", abc.name]
-    told = ["skip" if traced(skip) else f"skip {skip:g}"] * branched
-    name = ", ".join([*kinds, *told, *["layer normalization"] * normalize])
+    skipped = ["skip" if traced(skip) else f"skip {skip:g}"] * branched
+    name = ", ".join([*kinds, *skipped, *["layer normalization"] * normalize])
     return Mlp(init, apply, name, widths, abc, preactivations, features, limit)
 
 

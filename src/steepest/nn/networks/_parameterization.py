@@ -83,9 +83,9 @@ def width_factor(exponent: float, width: int) -> float:
 def _check_variances(**given: Any) -> None:
     """Raise a UserError unless c_w and c_b are finite numbers ≥ 0, one or several of each; traced ones may be any."""
     for name, values in given.items():
-        known = [value for value in jax.tree.leaves(values) if not traced(value)]
+        plain = [value for value in jax.tree.leaves(values) if not traced(value)]
         try:
-            numbers = np.asarray(known, float)
+            numbers = np.asarray(plain, float)
         except (TypeError, ValueError):
             numbers = np.array(np.nan)
         if not (np.isfinite(numbers).all() and (numbers >= 0).all()):

@@ -41,9 +41,9 @@ class OfActivation(Rule[Activate]):
         assert not isinstance(dual, Expansion)
         singles = dual.singles(read.k)
         theta = None if read.theta is None else singles.slope * read.theta
-        known = Diagonal(singles.value, theta, singles.mean)
+        behind = Diagonal(singles.value, theta, singles.mean)
         bends = dual.bends(read.k) if read.v.any() else None
-        return _bounded(known, read, singles, dual.tolerances(step.eps), bends, step.typical)
+        return _bounded(behind, read, singles, dual.tolerances(step.eps), bends, step.typical)
 
     def pairs(self, read, index, layout, one, two, pairing) -> Pairs:
         """Compute the expectations of pairs."""
@@ -57,7 +57,7 @@ class OfActivation(Rule[Activate]):
 
 
 def _bounded(
-    known: Diagonal,
+    behind: Diagonal,
     read: Diagonal,
     singles: Singles,
     errors: Tolerances,
@@ -72,7 +72,7 @@ def _bounded(
         # d E σ²/dK = E σ'² + E σσ''
         v = (singles.slope + np.sqrt(bends.value * singles.value)) * read.v
     if read.theta is None or read.h is None:
-        return known._replace(g=g, v=v)
+        return behind._replace(g=g, v=v)
     # Δ(E σ'σ' Θ) = E σ'σ' ΔΘ + Θ ΔE σ'σ', to first order
     h = singles.slope * read.h + errors.slope * singles.slope * read.theta
     if errors.corner:
@@ -84,7 +84,7 @@ def _bounded(
         h = h + np.where(read.g > 0, singles.curvature * read.g, 0.0) * read.theta
     if bends is not None:
         h = h + _turned(read, bends, singles, errors, typical) * read.theta
-    return known._replace(g=g, h=h, v=v)
+    return behind._replace(g=g, h=h, v=v)
 
 
 def _turned(

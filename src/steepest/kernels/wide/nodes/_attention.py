@@ -45,9 +45,9 @@ class OfAttention(Rule[Attend]):
         mix = lambda numbers: step.xp.einsum(
             "q...n,qn->...n", weights, numbers.reshape(len(weights), -1)
         )
-        known = Diagonal(*step.itself(), mix(values.mean))
+        behind = Diagonal(*step.itself(), mix(values.mean))
         if not step.bounded:
-            return known
+            return behind
         # logits off by s max g at most: numerator and sum of softmax by e^{±s max g} each
         off = np.expm1(2 * self.node.sharpness * keys.g.max()) + ROUNDING * step.eps
         square = (1 + off) ** 2
@@ -56,7 +56,7 @@ class OfAttention(Rule[Attend]):
             return square * mix(np.sqrt(errors)) ** 2 + (square - 1) * mix(np.sqrt(sizes)) ** 2
 
         g = bound(values.g, values.k)
-        return known._replace(g=g, h=bound(values.h, values.theta), v=g)
+        return behind._replace(g=g, h=bound(values.h, values.theta), v=g)
 
     def all_pairs(self, k, index, layout, one, two):
         """Compute ``ζ K ζ'ᵀ`` for all pairs of positions, ``(*space, *space, b, b')``.

@@ -61,14 +61,14 @@ def _multiplied(step: Step, one: Diagonal, two: Diagonal) -> Diagonal:
     k = one.k * two.k
     # product rule: Θ K' + K Θ'
     theta = one.theta * two.k + one.k * two.theta
-    known = Diagonal(k, theta, one.mean * two.mean)
+    behind = Diagonal(k, theta, one.mean * two.mean)
     if not step.bounded:
-        return known
+        return behind
     above = (one.k + one.g, two.k + two.g)
     highest = (one.theta + one.h) * above[1] + above[0] * (two.theta + two.h)
     g = above[0] * above[1] - k + ROUNDING * step.eps * k
     h = highest - theta + ROUNDING * step.eps * theta
-    return known._replace(g=g, h=h, v=(one.k + one.v) * (two.k + two.v) - k)
+    return behind._replace(g=g, h=h, v=(one.k + one.v) * (two.k + two.v) - k)
 
 
 def _sum(weights: Sequence[Any], read: list[Pairs]) -> Pairs:
@@ -85,8 +85,8 @@ def _added(step: Step, shares: Sequence[Any], of_means: Sequence[Any]) -> Diagon
     def total(name: str, weights: Sequence[Any] = shares):
         rows = [(r, getattr(branch, name)) for r, branch in zip(weights, step.read, strict=True)]
         # a branch without weights behind the input has no tangent kernel
-        there = [r * row for r, row in rows if row is not None]
-        return sum(there[1:], there[0]) if there else None
+        rows_there = [r * row for r, row in rows if row is not None]
+        return sum(rows_there[1:], rows_there[0]) if rows_there else None
 
     return Diagonal(
         *(total(name, of_means if name == "mean" else shares) for name in Diagonal._fields)

@@ -53,15 +53,15 @@ class OfLinear(Rule[Linear]):
         if first.theta is not None:
             carried = mean(first.theta)
             theta = theta + node.c_w * carried
-        known = Diagonal(node.c_b + node.c_w * average, theta, step.xp.zeros_like(average))
+        behind = Diagonal(node.c_b + node.c_w * average, theta, step.xp.zeros_like(average))
         if not step.bounded:
-            return known
+            return behind
         rounding = ROUNDING * step.eps
         g = mean(first.g) + rounding * average
         h = node.t_w * g
         if carried is not None:
             h = h + node.c_w * (mean(first.h) + rounding * carried)
-        return known._replace(g=node.c_w * g, h=h, v=node.c_w * mean(first.v))
+        return behind._replace(g=node.c_w * g, h=h, v=node.c_w * mean(first.v))
 
     def pairs(self, read, index, layout, one, two, pairing) -> Pairs:
         """Average over windows at both positions."""

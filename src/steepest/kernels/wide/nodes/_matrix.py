@@ -42,12 +42,12 @@ class OfMatrix(Rule[Mix]):
             return (matrix @ values.reshape(-1, count)).reshape(*step.space, count)
 
         mean = mix(xp.asarray(self.node.array, read.mean.dtype), read.mean)
-        known = Diagonal(*step.itself(), mean)
+        behind = Diagonal(*step.itself(), mean)
         if not step.bounded:
-            return known
+            return behind
         bound = lambda values: mix(np.abs(self.node.array), np.sqrt(values)) ** 2
         g = bound(read.g)
-        return known._replace(g=g, h=None if read.h is None else bound(read.h), v=g)
+        return behind._replace(g=g, h=None if read.h is None else bound(read.h), v=g)
 
     def all_pairs(self, k, index, layout, one, two):
         """Multiply by the matrix at both positions."""

@@ -40,16 +40,16 @@ class OfNormalization(Rule[Normalize]):
         (read,) = step.read
         spread = read.k - read.mean**2
         ones = step.xp.ones_like(spread)
-        known = Diagonal(ones, None if read.theta is None else read.theta / spread, 0 * ones)
+        behind = Diagonal(ones, None if read.theta is None else read.theta / spread, 0 * ones)
         if not step.bounded:
-            return known
+            return behind
         g, v = read.g / spread, read.v / spread
         h = None if read.h is None else read.h / spread
         if v.any():
             moved = of_variances(v, ones, step.typical)
             g = g + moved
-            h = h if h is None or known.theta is None else h + moved * known.theta
-        return known._replace(g=g, h=h, v=0 * ones)
+            h = h if h is None or behind.theta is None else h + moved * behind.theta
+        return behind._replace(g=g, h=h, v=0 * ones)
 
     def pairs(self, read, index, layout, one, two, pairing) -> Pairs:
         """Subtract means from K alone, and divide both kernels."""

@@ -147,11 +147,11 @@ class OfEqualPositions(Rule[EqualPositions]):
 def averaged(step: Step, mean: Any) -> Diagonal:
     """Average means and bounds of rank one; kernels are those of each input with itself, and err as the bound says."""
     (read,) = step.read
-    known = Diagonal(*step.itself(), mean(read.mean))
+    behind = Diagonal(*step.itself(), mean(read.mean))
     if not step.bounded:
-        return known
+        return behind
     g = mean(read.g)
-    return known._replace(g=g, h=None if read.h is None else mean(read.h), v=g)
+    return behind._replace(g=g, h=None if read.h is None else mean(read.h), v=g)
 
 
 def in_lines(k: Array, space: tuple[int, ...]) -> Array:
