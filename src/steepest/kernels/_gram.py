@@ -8,11 +8,13 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
+from steepest.core.given import traced
 from steepest.kernels._arguments import as_floats, check_limit_given
 from steepest.kernels.connected._direct import Direct
 from steepest.kernels.connected._layers import predict_signal
@@ -106,11 +108,10 @@ def gram(
     """
     check_limit_given(limit, traces=True)
     if is_traced(limit, x, other):
-        for given in (x, other):
-            if given is not None:
-                _check_shape(given, limit)
-        traced: Any = traced_gram(limit, x, other, mask, other_mask)
-        return Gram(*traced)
+        inside: Any = traced_gram(
+            limit, _traced_inputs(x, limit), _traced_inputs(other, limit), mask, other_mask
+        )
+        return Gram(*inside)
     x, other, masks = checked_inputs(limit, x, other, mask, other_mask)
     way = evaluator(limit, x, other, tolerance, masks, once=True)
     rows = rows_of(way, x, masks, 0)
@@ -414,6 +415,20 @@ def as_inputs(x, limit: Limit | WideLimit | None = None) -> NDArray:
     _check_range(rows)
     if isinstance(limit, Limit):
         _check_zeros(rows, limit)
+    return x
+
+
+def _traced_inputs(x: Any, limit: Limit | WideLimit) -> Any:
+    """Return inputs for a traced limit, or traced ones, whose shape is all that is known of them."""
+    if x is None:
+        return None
+    if not traced(x):
+        x = as_floats("inputs", x)
+        if not np.isfinite(x).all():
+            raise UserError("inputs must be finite; drop the rows that are not, or fill their gaps")
+    elif jnp.issubdtype(x.dtype, jnp.complexfloating):
+        raise UserError(f"inputs must be real, got {x.dtype}; give both parts as two columns")
+    _check_shape(x, limit)
     return x
 
 

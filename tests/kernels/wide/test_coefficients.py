@@ -207,3 +207,16 @@ def test_a_structure_has_no_numbers():
     assert one != two and one.structure == two.structure
     numbers, unravel = ravel_pytree(one)
     assert unravel(numbers).structure == one.structure
+
+
+@pytest.mark.parametrize("x", [VECTORS + 1j, VECTORS * np.nan, VECTORS[:, :2], VECTORS[:0]])
+def test_inputs_are_refused_beside_traced_coefficients_too(x):
+    with pytest.raises(UserError, match="inputs"):
+        jax.grad(lambda c: gram(connected("relu")(*c), x).ntk.sum())(START)
+
+
+def test_one_number_a_layer_may_be_an_array():
+    several = lambda c: gram(mlp((3, 8, 8, 1), "relu", c_w=c).limit(), VECTORS).nngp
+    same = several((1.0, 1.1, 1.2))
+    np.testing.assert_allclose(several(np.array([1.0, 1.1, 1.2])), same)
+    np.testing.assert_allclose(jax.jit(several)(jnp.array([1.0, 1.1, 1.2])), same, rtol=1e-12)

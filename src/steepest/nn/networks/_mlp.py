@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from steepest.core.errors import UserError
@@ -191,7 +192,7 @@ def _one_each(c_w: float | Sequence[float], depth: int) -> tuple[float, ...]:
     _check_variances(c_w=c_w)
     variances = (
         tuple(map(_number_or_traced, c_w))
-        if isinstance(c_w, Sequence)
+        if isinstance(c_w, Sequence) or np.ndim(c_w) == 1
         else (_number_or_traced(c_w),) * depth
     )
     if len(variances) != depth:
