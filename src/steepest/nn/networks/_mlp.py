@@ -191,7 +191,7 @@ def _one_each(c_w: float | Sequence[float], depth: int) -> tuple[float, ...]:
     """Return C_W of each layer."""
     _check_variances(c_w=c_w)
     variances = (
-        tuple(map(_number_or_traced, c_w))
+        tuple(map(_number_or_traced, c_w))  # pyright: ignore
         if isinstance(c_w, Sequence) or np.ndim(c_w) == 1
         else (_number_or_traced(c_w),) * depth
     )
