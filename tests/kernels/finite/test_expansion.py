@@ -57,7 +57,7 @@ def test_a_polynomial_is_its_expansion_and_less_is_cut(order):
 
 def test_an_order_is_a_whole_number():
     with pytest.raises(UserError, match="order"):
-        taylor_expand(NET, {}, -1)
+        taylor_expand(NET, {"w": jnp.ones(2)}, -1)
 
 
 def test_the_kernel_of_the_linear_model_does_not_move(key):
