@@ -66,9 +66,8 @@
 # | `nt.taylor_expand(f, params, 3)` | `taylor_expand(f, params, 3)` |
 # | `nt.empirical_nngp_fn(f)(x1, x2, params)` | `empirical_nngp(f, params, x1, x2)` |
 #
-# What we do not have at infinite width: dropout, layer normalization over positions, graphs that differ between inputs,
-# attention without softmax over d, positional embeddings, and pools with padding. `sampled_gram` takes any network, and
-# the empirical kernels any function of JAX.
+# Missing at infinite width: dropout, layer normalization over positions, graphs by input, attention over d without
+# softmax, positional embeddings, padded pools.
 
 # %%
 from dataclasses import replace
@@ -359,8 +358,7 @@ late = dynamics.test(dynamics.flow([np.inf]), cross.ntk, y)[0]
 compare("the end of the flow, new inputs", late, cross.ntk @ np.linalg.solve(kernels.ntk, y))
 
 # %% [markdown]
-# With several outputs, a mean over all entries makes training slower by their number. Say so, or let time be a third
-# here. The docstring of `kernel_dynamics` has a table of risks, `torch.nn.MSELoss` among them. Their `diag_reg` is
+# With several outputs, a mean over all entries makes training slower by their number; say so. Their `diag_reg` is
 # called `regularization`, and `relative=True` makes it a multiple of the mean of the diagonal.
 
 # %%
@@ -378,8 +376,7 @@ compare("the regularized end is kernel ridge", late, ridge.predict(cross.ntk))
 
 # %% [markdown]
 # `predict.gradient_descent` takes other losses. Here it is `kernel_training`, and a loss is a function of outputs and
-# targets. With the squared loss it must give the same again; cross-entropy has no closed form, and there the risk must
-# fall. Coefficients of the training inputs give the outputs anywhere. `error` is measured, by a second integrator.
+# targets. With the squared loss it must give the same again. `error` is measured, by a second integrator.
 
 # %%
 squares = kernel_training(kernels.ntk, lambda f, y: 0.5 * jnp.mean((f - y) ** 2), y).flow(times)
@@ -502,9 +499,7 @@ compare(
 # %% [markdown]
 # ## Learn C_W and C_b
 #
-# What users of Gaussian processes do first: choose the kernel's numbers by the marginal likelihood. `gram` takes
-# coefficients that JAX traces, so `jax.grad` of `log_marginal_likelihood` is all it needs. `fit` is that with L-BFGS in
-# the logarithms of the numbers, the noise among them. Any function from numbers to a limit will do.
+# `gram` takes coefficients that JAX traces, so the marginal likelihood has derivatives by them. `fit` climbs it.
 
 
 # %%
@@ -532,8 +527,7 @@ print({name: round(value, 3) for name, value in fitted.hyperparameters.items()},
 # %% [markdown]
 # ## When a kernel has no inverse
 #
-# A Gram matrix may be singular to rounding, and solving with it gives nonsense or NaN. `diagnose` says which rows are
-# to blame, and what to do.
+# A Gram matrix may be singular to rounding. `diagnose` says which rows are to blame, and what to do.
 
 # %%
 print(diagnose(kernels.ntk))
