@@ -134,8 +134,11 @@ def by_dattri(model, states, train, targets, is_value, dimension, ridge):
 def main():
     folder = Path(sys.argv[1])
     held = np.load(folder / "case.npz")
-    models, layers = int(held["models"]), int(held["layers"])
-    dimension, is_value, is_conv = int(held["dimension"]), bool(held["value"]), bool(held["conv"])
+    models = int(held["models"])
+    layers = int(held["layers"])
+    dimension = int(held["dimension"])
+    is_value = bool(held["value"])
+    is_conv = bool(held["conv"])
     all_weights = [[held[f"{i}.{j}.w"] for j in range(layers)] for i in range(models)]
     all_biases = [[held[f"{i}.{j}.b"] for j in range(layers)] for i in range(models)]
     model = module_of(all_weights[0], is_conv)

@@ -57,11 +57,13 @@ def ours_and_rivals(case, models, rng):
     raw = [jax.tree.map(jnp.asarray, case.draw(jax.random.key(FIRST + i))) for i in range(MODELS)]
     start = [features_of(case, raw, data) for data in (case.train, case.targets)]
     kernel = train.kernel(targets)[0]
-    sizes = [np.linalg.norm(each.features.astype(float), axis=2) for each in (train, targets)]
+    sizes = [
+        np.linalg.norm(gradients.features.astype(float), axis=2) for gradients in (train, targets)
+    ]
     cosine = kernel / sizes[0][:, :, None] / sizes[1][:, None]
     others = rng.permutation(len(case.train[1]))
-    random = [rng.normal(size=each.features.shape) for each in (train, targets)]
-    changed = lambda each, **arrays: type(each)(**{**vars(each), **arrays})
+    random = [rng.normal(size=gradients.features.shape) for gradients in (train, targets)]
+    changed = lambda gradients, **arrays: type(gradients)(**{**vars(gradients), **arrays})
     residuals = train.residuals[:, :, None]
     return {
         "Newton's step (default)": attribute(train, targets).scores,
@@ -135,24 +137,25 @@ def compare(case, python):
     at = tuple(map(jnp.asarray, case.targets))
     outputs = np.asarray(jax.vmap(lambda params: outputs_of(case, params, *at))(again))
     outputs = outputs.reshape(SUBSETS, AGAIN, -1)
-    seen = np.zeros((SUBSETS, count), bool)
-    np.put_along_axis(seen, halves, True, 1)
+    subset_masks = np.zeros((SUBSETS, count), bool)
+    np.put_along_axis(subset_masks, halves, True, 1)
     scores, ridge = ours_and_rivals(case, models, rng)
     if python:
         scores |= of_peers(python, case, models, ridge)
-    found = {
-        name: linear_datamodeling_score(each, seen, outputs.mean(1))
-        for name, each in scores.items()
+    judged = {
+        name: linear_datamodeling_score(effects, subset_masks, outputs.mean(1))
+        for name, effects in scores.items()
     }
     for peer in ("traker", "dattri"):
-        kept = {name: found.pop(name) for name in list(found) if name.startswith(f"{peer} @")}
+        kept = {name: judged.pop(name) for name in list(judged) if name.startswith(f"{peer} @")}
         if kept:
-            found[f"{peer}, no ridge, its best of four dimensions"] = max(
-                kept.values(), key=lambda each: each.value
+            judged[f"{peer}, no ridge, its best of four dimensions"] = max(
+                kept.values(), key=lambda effects: effects.value
             )
-    first, second = outputs[:, ::2].mean(1), outputs[:, 1::2].mean(1)
+    first = outputs[:, ::2].mean(1)
+    second = outputs[:, 1::2].mean(1)
     agree = float(rank_correlation(first.T, second.T).mean())
-    return found, (2 * agree / (1 + agree)) ** 0.5
+    return judged, (2 * agree / (1 + agree)) ** 0.5
 
 
 def shown(score):
@@ -165,16 +168,16 @@ def main():
     parser.add_argument("python", nargs="?")
     parser.add_argument("--only", default="")
     parser.add_argument("--record", action="store_true")
-    known = parser.parse_args()
+    options = parser.parse_args()
     columns = {}
     for case in cases().values():
-        if known.only in case.name:
-            found, most = compare(case, known.python)
-            columns[case.name] = {name: shown(each) for name, each in found.items()}
+        if options.only in case.name:
+            judged, most = compare(case, options.python)
+            columns[case.name] = {name: shown(score) for name, score in judged.items()}
             columns[case.name]["the most that these trainings allow"] = f"{most:.2f}"
-            for name, each in columns[case.name].items():
-                print(f"{case.name}: {name}: {each}", flush=True)
-    if known.record:
+            for name, score in columns[case.name].items():
+                print(f"{case.name}: {name}: {score}", flush=True)
+    if options.record:
         path = HERE / "record.json"
         record = json.loads(path.read_text("utf-8"))
         names = list(next(iter(columns.values())))

@@ -44,7 +44,7 @@ def dense(key, fan_in, fan_out):
 
 def draw_mlp(widths, key):
     keys = jax.random.split(key, len(widths))
-    return [dense(*each) for each in zip(keys, widths[:-1], widths[1:], strict=False)]
+    return [dense(*shape) for shape in zip(keys, widths[:-1], widths[1:], strict=False)]
 
 
 def mlp(params, x):
@@ -82,8 +82,9 @@ def conv(params, x):
 
 def split(x, y, train, targets):
     order = np.random.default_rng(0).permutation(len(x))
-    one, other = order[:train], order[train : train + targets]
-    return (x[one], y[one]), (x[other], y[other])
+    of_training = order[:train]
+    of_targets = order[train : train + targets]
+    return (x[of_training], y[of_training]), (x[of_targets], y[of_targets])
 
 
 def cases():
@@ -98,13 +99,13 @@ def cases():
     x = (x - x.mean(0)) / x.std(0)
     tumours = split(x.astype(np.float32), y.astype(np.int32), 400, 100)
     deep = partial(draw_mlp, (30, 24, 12, 2))
-    found = (
+    networks = (
         Case("MLP, digits", mlp, partial(draw_mlp, (64, 48, 10)), *digits, "margin", 0.02, 400),
         Case("convolution, digits", conv, draw_conv, *digits, "margin", 0.03, 500),
         Case("MLP, diabetes", mlp, partial(draw_mlp, (10, 32, 1)), *diabetes, "value", 0.005, 400),
         Case("deeper MLP, breast cancer", mlp, deep, *tumours, "margin", 0.01, 300),
     )
-    return {case.name: case for case in found}
+    return {case.name: case for case in networks}
 
 
 def loss_of(case, outputs, y):

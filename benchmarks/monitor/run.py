@@ -3,7 +3,7 @@
 Each network is trained twice in one process from the same start on the same batches, once alone and once with a
 monitor that is given loss, data, optimizer, and in each call the loss of the batch and the norm of its gradient. The
 trainings take turns of some steps, each as often before the other as after it, so that what drifts on the machine falls
-on both. The cost is the processor time of all watched turns over the other ones, less one; its interval is that of the
+on both. The cost is the processor time of all watched turns over the other ones, less one; its interval comes from the
 turns' differences. Weights at the end must be the same, bit by bit.
 
     python benchmarks/monitor/run.py [--seconds 20] [--networks WORD] [--record]

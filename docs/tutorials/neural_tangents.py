@@ -295,13 +295,13 @@ compare("one layer as stax has it, by hand", gram(one_layer, x).ntk, 2.0 * x @ x
 
 # %%
 tanh = mlp((20, 256, 1), "tanh", parameterized="ntk", c_w=1.5, bias=False)
-found = gram(tanh.limit(), x)
+probabilities = gram(tanh.limit(), x)
 covariance = 1.5 * x[:2] @ x[:2].T / 20
 nodes, masses = np.polynomial.hermite_e.hermegauss(150)
 pairs = np.linalg.cholesky(covariance) @ np.stack(np.meshgrid(nodes, nodes)).reshape(2, -1)
 weights = np.outer(masses, masses).ravel() / masses.sum() ** 2
-compare("one entry of tanh", found.nngp[0, 1], 1.5 * np.tanh(pairs).prod(0) @ weights)
-print(f"error that gram gives: {found.error:.0e}")
+compare("one entry of tanh", probabilities.nngp[0, 1], 1.5 * np.tanh(pairs).prod(0) @ weights)
+print(f"error that gram gives: {probabilities.error:.0e}")
 
 # %% [markdown]
 # ## empirical_ntk_fn
@@ -464,9 +464,11 @@ compare(
     "the third output's variance", several[:, 2], alone.variance(cross.nngp, np.diag(both)[60:])
 )
 classified = laplace(10 * kernels.nngp, np.sign(y))
-found = classified.predict(10 * cross.nngp, 10 * np.diag(both)[60:])
+probabilities = classified.predict(10 * cross.nngp, 10 * np.diag(both)[60:])
 print(f"gradient at the mode: {classified.mode.residual:.0e}")
-for p, low, high in list(zip(found.mean, found.lower, found.upper, strict=True))[:3]:
+for p, low, high in list(
+    zip(probabilities.mean, probabilities.lower, probabilities.upper, strict=True)
+)[:3]:
     print(f"probability of a positive label: {p:.2f}, 95 % of its law in [{low:.2f}, {high:.2f}]")
 
 # %% [markdown]

@@ -74,10 +74,10 @@ FINDINGS = ["  ! first  (risk)", "  ✓ second  (sharpness)"]
 
 def test_a_line_stands_for_the_readings_and_findings_come_last(report, capsys):
     measure.show(report)
-    title, counted, *rest = capsys.readouterr().out.splitlines()
+    title, counted, *lines = capsys.readouterr().out.splitlines()
     assert title == "Net: 3 weights, 5 examples"
     assert re.findall(r"\d+", counted) == ["2", "1"] and "--all" in counted
-    assert rest == FINDINGS
+    assert lines == FINDINGS
 
 
 def test_with_all_readings_the_findings_still_come_last(report, capsys):
@@ -141,5 +141,5 @@ def test_a_loss_that_changes_with_the_network_is_said_on_the_command_line(tmp_pa
     drawn = []
     for more in ([], ["--not-stationary"]):
         assert main([*words, *more]) == 0
-        drawn.append([one["id"] for one in json.loads(capsys.readouterr().out)["findings"]])
+        drawn.append([finding["id"] for finding in json.loads(capsys.readouterr().out)["findings"]])
     assert drawn == [[FindingId.NOTHING_LEARNED], [FindingId.NOT_STATIONARY]]

@@ -20,8 +20,8 @@ def test_layers_beyond_the_depth_do_not_matter():
 
     def speed(_, flat):
         first, second = flat.reshape(2, 2, 2)
-        rest = target - second @ first
-        return np.concatenate([(second.T @ rest).ravel(), (rest @ first.T).ravel()])
+        residual = target - second @ first
+        return np.concatenate([(second.T @ residual).ravel(), (residual @ first.T).ravel()])
 
     def learned(_, flat):
         first, second = flat.reshape(2, 2, 2)

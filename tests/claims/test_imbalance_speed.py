@@ -9,7 +9,9 @@ from steepest.claims.descent.imbalance_speed.claim import _each, descend_adaptiv
 
 def test_adaptive_steps_stop_at_the_floor():
     rng = np.random.default_rng(0)
-    U, V, Y = rng.normal(size=(3, 2, 6)), rng.normal(size=(3, 2, 6)), rng.normal(size=(3, 2, 2))
+    U = rng.normal(size=(3, 2, 6))
+    V = rng.normal(size=(3, 2, 6))
+    Y = rng.normal(size=(3, 2, 2))
     least, taken = descend_adaptively(U, V, Y, 2000, 1e-12)
     assert np.all(taken < 2000)
     assert least.min() >= 1

@@ -25,8 +25,8 @@ from steepest.landscapes import Lqr
 @pytest.mark.parametrize("a", [0.3, 0.95, 1.2])
 @pytest.mark.parametrize("q", [0.01, 1.0])
 def test_the_factor_of_one_state_is_that_of_riccati(a, q):
-    one = np.ones((1, 1))
-    _, covariance = optimum(Lqr(a * one, one, q * one, one, one))
+    unit = np.ones((1, 1))
+    _, covariance = optimum(Lqr(a * unit, unit, q * unit, unit, unit))
     assert _cheap_factor(a, q) == pytest.approx(covariance[0, 0] / 4, rel=1e-9)
 
 

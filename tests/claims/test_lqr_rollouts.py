@@ -35,8 +35,8 @@ def test_the_error_of_rollouts_is_as_drawn():
 @pytest.mark.parametrize("a", [0.2, 0.7])
 def test_the_error_with_one_state_is_root_two(a):
     """By the fourth moment of a Gaussian, and by the formula of systems of any size."""
-    one = np.ones((1, 1))
-    assert _rollout_error(Lqr(a * one, one, one, one, one)) == pytest.approx(2**0.5)
+    unit = np.ones((1, 1))
+    assert _rollout_error(Lqr(a * unit, unit, unit, unit, unit)) == pytest.approx(2**0.5)
     claim = LqrRollouts(pairs=40_000)
     both, single = jax.jit(claim.one_state)(a, jax.random.key(0))
     assert float(both) == pytest.approx(2**0.5, rel=0.05)

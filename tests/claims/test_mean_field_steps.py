@@ -34,14 +34,17 @@ def test_early_noise_in_closed_form():
 
 def test_the_constant_of_the_noise_is_that_of_small_steps(limit):
     """400 runs of SGD by hand on 400 neurons, against descent on the population: the error of the mean is 7 %."""
-    lr, runs, N = 0.01, 400, 400
+    lr = 0.01
+    runs = 400
+    N = 400
     start = RNG.normal(size=(N, 2))
     w = np.broadcast_to(start, (runs, N, 2)).copy()
     whole, _ = follow(start, TIMES)
     squares = []
     for step in range(round(TIMES[-1] / lr)):
         drawn = RNG.integers(len(DATA.y), size=runs)
-        x, y = DATA.x[drawn], DATA.y[drawn]
+        x = DATA.x[drawn]
+        y = DATA.y[drawn]
         active = np.tanh((w * x[:, None]).sum(-1))
         w -= lr * ((1 - active**2) * (active.mean(1) - y)[:, None])[..., None] * x[:, None]
         if step + 1 in (round(TIMES[0] / lr), round(TIMES[-1] / lr)):

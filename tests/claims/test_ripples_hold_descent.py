@@ -11,15 +11,15 @@ from steepest.claims.noise.ripples_hold_descent.experiment import langevin_steps
 def test_descent_ends_in_the_valley_of_its_start():
     start = np.linspace(-8, 8, 997)[:, None]
     end, slope = fall(start, 2, 0.5, 500)
-    own, nearest = valley(start, 2, 0.5)
+    reached, nearest = valley(start, 2, 0.5)
     assert slope < 1e-9
-    assert np.abs(end - own).max() < 1e-10
+    assert np.abs(end - reached).max() < 1e-10
     # by a grid: F has no maximum between start and end
     amplitude, frequency = ripples(2, 0.5)
     F = lambda x: x**2 / 2 + amplitude * np.cos(frequency * x)
     for a, b in zip(start[::40, 0], end[::40, 0], strict=True):
         assert np.all(np.diff(F(np.linspace(a, b, 200))) <= 1e-12)
-    assert np.any(np.abs(nearest - own) > 0.01)
+    assert np.any(np.abs(nearest - reached) > 0.01)
 
 
 def test_descent_with_long_steps_leaps_over_ripples():

@@ -29,9 +29,11 @@ def test_the_expansion_on_a_parabola_is_the_known_variance():
 
 def test_the_expansion_in_the_well_by_adaptive_quadrature():
     beta = 4.0
-    mean = lambda g: integrate.quad(lambda x: g(x) * np.exp(-beta * well(x)), -5, 5, epsabs=1e-13)[
-        0
-    ]
+
+    def mean(g):
+        weighted = lambda x: g(x) * np.exp(-beta * well(x))
+        return integrate.quad(weighted, -5, 5, epsabs=1e-13)[0]
+
     norm = mean(lambda x: 1.0)
     shift = lambda x: beta * (x**3 - x) ** 2 / 4 - (3 * x**2 - 1) / 2
     square = mean(lambda x: x**2) / norm
@@ -84,7 +86,8 @@ def test_the_log_density_of_the_walk_is_off_by_the_shift():
 
 
 def test_the_log_density_between_nodes_agrees_with_a_finer_grid():
-    step, beta = 0.1, 4.0
+    step = 0.1
+    beta = 4.0
     x = np.linspace(-3.6, 3.6, 145)  # every place is a node
     law = stationary(transfer_matrix(x, -step * (x**3 - x), 2 * step / beta))
     at = np.abs(x[:, None] - PLACES).argmin(0)

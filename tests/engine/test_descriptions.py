@@ -15,8 +15,11 @@ FEW = (
     "width-helps",
     "factorization-landscape",
     "sawtooth",
+    "mean-field-limit",
+    "lqr-rollouts",
+    "small-step-bias",
 )
-"""A point in a file of its own, defaults and types that are named elsewhere, a diagram, a preset that is no literal."""
+"""A point in a file of its own, what is named elsewhere, a diagram, a preset that is no literal, fields of a base."""
 
 
 @pytest.mark.parametrize("name", FEW)

@@ -129,7 +129,8 @@ def test_the_lowest_curvature_of_torch(precision):
     torch = need("torch")
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(5, 20), torch.nn.Tanh(), torch.nn.Linear(20, 3))
-    x, y = torch.randn(50, 5), torch.arange(50) % 3
+    x = torch.randn(50, 5)
+    y = torch.arange(50) % 3
     exact = model.double()
     names = dict(exact.named_parameters())
     flat = torch.cat([w.detach().ravel() for w in names.values()])

@@ -97,9 +97,9 @@ class _NotLiteralError(Exception):
 def _from_source(entry: Entry) -> Description:
     text = read_text(entry.path)
     source = read(entry.module, entry.path)
-    claim = _claim(source)
-    values = _assigned(claim)
-    said = {name: _value(node, source) for name, node in values.items() if name in _SAID}
+    lineage = _lineage(_claim(source), source)
+    values = _assigned(lineage)
+    said = {name: _value(*values[name]) for name in _SAID if name in values}
     page = page_of(entry.path)
     if page is not None:
         said |= {name: getattr(page, name) for name in ("statement", "source", "corrections")}
@@ -112,9 +112,9 @@ def _from_source(entry: Entry) -> Description:
         statement=said["statement"],
         source=said["source"],
         corrections=tuple(said.get("corrections", ())),
-        version=page.version if page else _version(values, source),
-        diagram=_diagram(values, source),
-        fields=tuple(_fields(claim, said.get("full", {}), source)),
+        version=page.version if page else _version(values),
+        diagram=_diagram(values),
+        fields=tuple(_fields(lineage, said.get("full", {}))),
     )
 
 
@@ -124,16 +124,43 @@ _OTHER = frozenset({"int", "str", "bool", "Count", "Seeds"})
 """Words in the types of fields: of real numbers, and of whole numbers and words."""
 
 
+Lineage = list[tuple[ast.ClassDef, Source]]
+"""A class behind those that it inherits from, each with its file."""
+Values = dict[str, tuple[ast.expr, Source]]
+"""Expressions by the names that they are given, each with its file."""
+
+
 def _claim(source: Source) -> ast.ClassDef:
-    """Return the class of a file that is a claim and nothing else; its fields are all its own."""
-    classes = [node for node in source.tree.body if isinstance(node, ast.ClassDef)]
+    """Return the class of a file that is a claim."""
     claims = [
-        node for node in classes if [_kit_name(base, source) for base in node.bases] == ["Claim"]
+        node
+        for node in source.tree.body
+        if isinstance(node, ast.ClassDef)
+        if "claim" in [_kit_name(decorator, source) for decorator in node.decorator_list]
     ]
-    heirs = {ast.unparse(base) for node in classes for base in node.bases}
-    if len(claims) != 1 or claims[0].name in heirs:
+    if len(claims) != 1:
         raise _NotLiteralError
     return claims[0]
+
+
+def _lineage(node: ast.ClassDef, source: Source) -> Lineage:
+    """Return a class behind its bases, from the first one below ``kit.Claim`` on."""
+    if [_kit_name(base, source) for base in node.bases] == ["Claim"]:
+        return [(node, source)]
+    match node.bases:
+        case [ast.Name(id=heard)] | [ast.Subscript(value=ast.Name(id=heard))]:
+            where, name = _defined(heard, source)
+        case _:
+            raise _NotLiteralError
+    return [*_lineage(_class(name, where), where), (node, source)]
+
+
+def _class(name: str, source: Source) -> ast.ClassDef:
+    """Return a class of a file."""
+    for node in source.tree.body:
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            return node
+    raise _NotLiteralError
 
 
 def _kit_name(node: ast.expr, source: Source) -> str:
@@ -149,15 +176,16 @@ def _kit_name(node: ast.expr, source: Source) -> str:
     return ""
 
 
-def _assigned(claim: ast.ClassDef) -> dict[str, ast.expr]:
-    """Return the expressions that a class assigns to names, by name."""
-    values: dict[str, ast.expr] = {}
-    for node in claim.body:
-        match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                values[name] = value
-            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
-                values[name] = value
+def _assigned(lineage: Lineage) -> Values:
+    """Return the expressions that classes assign to names, by name; the last class has the word."""
+    values: Values = {}
+    for claim, source in lineage:
+        for node in claim.body:
+            match node:
+                case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                    values[name] = (value, source)
+                case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                    values[name] = (value, source)
     return values
 
 
@@ -175,10 +203,10 @@ def _constant(name: str, source: Source) -> tuple[ast.expr, Source]:
     """Return the expression that a name of a file stands for, and the file in which it is written."""
     where, original = _defined(name, source)
     top = ast.ClassDef("", [], [], where.tree.body, [])
-    values = _assigned(top)
+    values = _assigned([(top, where)])
     if original not in values:
         raise _NotLiteralError
-    return values[original], where
+    return values[original]
 
 
 def _defined(name: str, source: Source) -> tuple[Source, str]:
@@ -192,46 +220,47 @@ def _defined(name: str, source: Source) -> tuple[Source, str]:
     return where, original
 
 
-def _version(values: Mapping[str, ast.expr], source: Source) -> int:
+def _version(values: Values) -> int:
     """Return the version of a claim: as it is set, or the last of its history."""
-    history = values.get("history", ast.Tuple([]))
+    if "history" not in values:
+        return _value(*values["version"]) if "version" in values else 1
+    history, source = values["history"]
     match history:
         case ast.Tuple(elts=[]):
-            return _value(values.get("version", ast.Constant(1)), source)
+            return _value(*values["version"]) if "version" in values else 1
         case ast.Tuple(elts=[*_, ast.Call(func=called, args=[number, *_])]):
             if _kit_name(called, source) == "Version":
                 return _value(number, source)
     raise _NotLiteralError
 
 
-def _diagram(values: Mapping[str, ast.expr], source: Source) -> tuple[str, ...]:
+def _diagram(values: Values) -> tuple[str, ...]:
     """Return the fields of a claim's diagram, or of its point's where it has one."""
-    point = values.get("point")
-    if isinstance(point, ast.Name):
+    point, source = values.get("point", (None, None))
+    if isinstance(point, ast.Name) and source is not None:
         where, name = _defined(point.id, source)
-        (kind,) = (
-            node for node in where.tree.body if isinstance(node, ast.ClassDef) and node.name == name
-        )
+        kind = _class(name, where)
         if [_kit_name(base, where) for base in kind.bases] != ["Point"]:
             raise _NotLiteralError
-        return _diagram(_assigned(kind), where)
-    diagram = values.get("diagram")
-    return () if diagram is None else tuple(_value(diagram, source))
+        return _diagram(_assigned([(kind, where)]))
+    return tuple(_value(*values["diagram"])) if "diagram" in values else ()
 
 
-def _fields(claim: ast.ClassDef, full: Mapping[str, Any], source: Source) -> list[FieldText]:
-    described = []
-    for node in claim.body:
-        if not isinstance(node, ast.AnnAssign) or "ClassVar" in ast.unparse(node.annotation):
-            continue
-        if node.value is None:
-            raise _NotLiteralError
-        name = ast.unparse(node.target)
-        default, meaning = _default(node.value, source)
-        quick = _value(default, source)
-        held = _held(full.get(name, quick), _is_real(node.annotation, source))
-        described.append(FieldText(name, str(quick), str(held), meaning))
-    return described
+def _fields(lineage: Lineage, full: Mapping[str, Any]) -> list[FieldText]:
+    """Return the fields of all classes, the first class's first; a later class may change a field."""
+    described: dict[str, FieldText] = {}
+    for claim, source in lineage:
+        for node in claim.body:
+            if not isinstance(node, ast.AnnAssign) or "ClassVar" in ast.unparse(node.annotation):
+                continue
+            if node.value is None:
+                raise _NotLiteralError
+            name = ast.unparse(node.target)
+            default, meaning = _default(node.value, source)
+            quick = _value(default, source)
+            held = _held(full.get(name, quick), _is_real(node.annotation, source))
+            described[name] = FieldText(name, str(quick), str(held), meaning)
+    return [*described.values()]
 
 
 def _default(node: ast.expr, source: Source) -> tuple[ast.expr, str]:

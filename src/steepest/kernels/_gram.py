@@ -21,7 +21,7 @@ from steepest.kernels.connected._layers import predict_signal
 from steepest.kernels.connected._tabulated import Tabulated, part, put, squares
 from steepest.kernels.wide import (
     Mask,
-    NoSeries,
+    NoSeriesError,
     Positions,
     behind_nodes,
     check_mask,
@@ -509,7 +509,7 @@ def evaluator(
     if once and pairs <= PAIRS and has_series(limit.activation):
         try:
             return Positions.of(nodes_of(limit), x, other, tolerance)
-        except NoSeries:  # a table is made by other ways too
+        except NoSeriesError:  # a table is made by other ways too
             pass
     return Tabulated.of(limit, x, other, tolerance)
 

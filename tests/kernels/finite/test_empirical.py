@@ -330,11 +330,11 @@ def test_products_of_many_outputs_tend_to_the_nngp_kernel(key):
     """Given the hidden layer outputs are independent, with the kernel of its features as covariance."""
     net = mlp((3, 400, 4000), "tanh", parameterized="ntk", c_w=1.5, c_b=0.3)
     params = net.init(key)
-    found = empirical_nngp(net, params, X, X[:2])
+    kernel = empirical_nngp(net, params, X, X[:2])
     features = np.asarray(net.features(params, X))
     conditional = 0.3 + 1.5 * features @ features[:2].T / 400
     # Var f_a f'_a ≤ 2 K_αα K_ββ; four standard errors
-    assert np.abs(found - conditional).max() <= 4 * np.sqrt(2 / 4000) * np.asarray(found).max()
+    assert np.abs(kernel - conditional).max() <= 4 * np.sqrt(2 / 4000) * np.asarray(kernel).max()
     assert np.abs(conditional - nngp(net.limit(), X, X[:2])).max() <= 0.1 * conditional.max()
 
 

@@ -49,10 +49,10 @@ def test_a_polynomial_is_its_expansion_and_less_is_cut(order):
     """(1 + δ)⁴ of two numbers, whose terms are binomial."""
     fourth = lambda w, x: (w["a"] * w["b"][0]) ** 2 * x
     center = {"a": jnp.array(1.0), "b": jnp.array([1.0])}
-    there = {"a": jnp.array(1.5), "b": jnp.array([1.5])}
+    moved_to = {"a": jnp.array(1.5), "b": jnp.array([1.5])}
     terms = [1.0, 4 * 0.5, 6 * 0.5**2, 4 * 0.5**3, 0.5**4, 0.0]
-    found = taylor_expand(fourth, center, order)(there, jnp.array(2.0))
-    assert float(found) == pytest.approx(2 * sum(terms[: order + 1]), rel=1e-12)
+    value = taylor_expand(fourth, center, order)(moved_to, jnp.array(2.0))
+    assert float(value) == pytest.approx(2 * sum(terms[: order + 1]), rel=1e-12)
 
 
 def test_an_order_is_a_whole_number():

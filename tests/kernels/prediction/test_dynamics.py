@@ -1,5 +1,7 @@
 """Closed forms against recursions, matrix exponentials, trained linear models and sampled initializations."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -414,7 +416,8 @@ CONVENTIONS = {
 
 def outputs_problem(k=3):
     rng = np.random.default_rng(2)
-    phi, other = rng.normal(size=(6, 9)), rng.normal(size=(4, 9))
+    phi = rng.normal(size=(6, 9))
+    other = rng.normal(size=(4, 9))
     targets, start = rng.normal(size=(2, 6, k))
     return phi @ phi.T, other @ phi.T, targets, start, rng.normal(size=(4, k))
 
@@ -459,8 +462,8 @@ def test_steps_and_the_largest_step_are_those_of_the_loss(loss, coupled):
     for _ in range(30):
         velocity = 0.5 * velocity - lr * step(weights)
         weights = weights + velocity
-    found = dynamics.train(dynamics.descent(lr, [30], 0.5), targets)[0]
-    np.testing.assert_allclose(found, jacobian @ weights, atol=1e-10)
+    reached = dynamics.train(dynamics.descent(lr, [30], 0.5), targets)[0]
+    np.testing.assert_allclose(reached, jacobian @ weights, atol=1e-10)
     hessian = jax.hessian(lambda w: CONVENTIONS[loss](jacobian @ w, targets))(weights)
     largest = float(np.linalg.eigvalsh(hessian)[-1])
     assert dynamics.largest_step() == pytest.approx(2 / largest, rel=1e-10)
@@ -486,14 +489,14 @@ def test_a_regularized_kernel_is_that_matrix_in_training_and_ridge_in_the_end(re
     dynamics = kernel_dynamics(kernel, regularization=0.3, relative=relative)
     progress = dynamics.flow([1.5, np.inf])
     decay = expm(-1.5 * whole / 6)
-    found = dynamics.train(progress, targets, start)
-    np.testing.assert_allclose(found[0], targets + decay @ (start - targets), atol=1e-11)
-    np.testing.assert_allclose(found[1], targets, atol=1e-11)
-    found = dynamics.test(progress, cross, targets, start, at)
+    reached = dynamics.train(progress, targets, start)
+    np.testing.assert_allclose(reached[0], targets + decay @ (start - targets), atol=1e-11)
+    np.testing.assert_allclose(reached[1], targets, atol=1e-11)
+    reached = dynamics.test(progress, cross, targets, start, at)
     gained = np.linalg.solve(whole, (np.eye(6) - decay) @ (targets - start))
-    np.testing.assert_allclose(found[0], at + cross @ gained, atol=1e-11)
+    np.testing.assert_allclose(reached[0], at + cross @ gained, atol=1e-11)
     ridge = kernel_ridge(kernel, targets - start, epsilon).predict(cross)
-    np.testing.assert_allclose(found[1], at + ridge, atol=1e-10)
+    np.testing.assert_allclose(reached[1], at + ridge, atol=1e-10)
     # coupled outputs with the same blocks are the same
     coupled = np.einsum("ij,ab->iajb", kernel, np.eye(3))
     same = kernel_dynamics(coupled, regularization=0.3, relative=relative)
@@ -521,7 +524,8 @@ def test_every_column_of_ensemble_and_networks_is_the_run_with_this_column(loss)
     dynamics = kernel_dynamics(kernel, loss=loss, outputs=3)
     single = kernel_dynamics(kernel)
     times = np.array([0.0, 0.4, np.inf])
-    progress, alone = dynamics.flow(times * pace), single.flow(times)
+    progress = dynamics.flow(times * pace)
+    alone = single.flow(times)
     both = dynamics.ensemble(progress, targets, nngp, cross)
     train = dynamics.ensemble(progress, targets, nngp[:6, :6])
     starts = np.random.default_rng(4).normal(size=(2, 10, 3))
@@ -529,14 +533,24 @@ def test_every_column_of_ensemble_and_networks_is_the_run_with_this_column(loss)
     paths = dynamics.outputs(progress, whole, starts, targets)
     assert both.mean.shape == (3, 4, 3) and paths.shape == (2, 3, 10, 3)
     for column in range(3):
-        one = single.ensemble(alone, targets[:, column], nngp, cross)
-        np.testing.assert_allclose(both.mean[..., column], one.mean, atol=1e-12)
-        np.testing.assert_allclose(both.covariance, one.covariance, atol=1e-10)
-        one = single.ensemble(alone, targets[:, column], nngp[:6, :6])
-        np.testing.assert_allclose(train.mean[..., column], one.mean, atol=1e-12)
-        np.testing.assert_allclose(train.covariance, one.covariance, atol=1e-10)
+        of_column = single.ensemble(alone, targets[:, column], nngp, cross)
+        np.testing.assert_allclose(both.mean[..., column], of_column.mean, atol=1e-12)
+        np.testing.assert_allclose(both.covariance, of_column.covariance, atol=1e-10)
+        of_column = single.ensemble(alone, targets[:, column], nngp[:6, :6])
+        np.testing.assert_allclose(train.mean[..., column], of_column.mean, atol=1e-12)
+        np.testing.assert_allclose(train.covariance, of_column.covariance, atol=1e-10)
         path = single.outputs(alone, whole, starts[..., column], targets[:, column])
         np.testing.assert_allclose(paths[..., column], path, atol=1e-11)
+
+
+class Flowed:
+    """Dynamics of three outputs after a flow, whose methods need no progress."""
+
+    def __init__(self, kernel):
+        self.dynamics = kernel_dynamics(kernel, outputs=3)
+
+    def __getattr__(self, name):
+        return partial(getattr(self.dynamics, name), self.dynamics.flow([1.0]))
 
 
 @pytest.mark.parametrize(
@@ -558,26 +572,16 @@ def test_every_column_of_ensemble_and_networks_is_the_run_with_this_column(loss)
         lambda k: kernel_dynamics(k).flow("late"),
         lambda k: kernel_dynamics(k).descent("fast", [1]),
         lambda k: kernel_dynamics(k).descent(0.1, []),
-        lambda k: flowed(k).train(np.ones((6, 2))),
-        lambda k: flowed(k).train(np.ones(6)),
-        lambda k: flowed(k).train(np.ones((6, 3)) * 1j),
-        lambda k: flowed(k).train(np.ones((6, 3, 1))),
-        lambda k: flowed(k).ensemble(np.ones((6, 3)), np.full((6, 6), np.nan)),
-        lambda k: flowed(k).ensemble(np.ones((6, 3)), np.eye(6) * 1j),
-        lambda k: flowed(k).test(k, np.ones((6, 3)), 0.0, np.full((6, 3), np.nan)),
-        lambda k: flowed(k).outputs(k, np.ones((6, 2)), np.ones((6, 3))),
+        lambda k: Flowed(k).train(np.ones((6, 2))),
+        lambda k: Flowed(k).train(np.ones(6)),
+        lambda k: Flowed(k).train(np.ones((6, 3)) * 1j),
+        lambda k: Flowed(k).train(np.ones((6, 3, 1))),
+        lambda k: Flowed(k).ensemble(np.ones((6, 3)), np.full((6, 6), np.nan)),
+        lambda k: Flowed(k).ensemble(np.ones((6, 3)), np.eye(6) * 1j),
+        lambda k: Flowed(k).test(k, np.ones((6, 3)), 0.0, np.full((6, 3), np.nan)),
+        lambda k: Flowed(k).outputs(k, np.ones((6, 2)), np.ones((6, 3))),
     ],
 )
 def test_wrong_losses_and_outputs_are_refused(wrong):
     with pytest.raises(UserError):
         wrong(np.eye(6))
-
-
-class flowed:  # noqa: N801
-    """Dynamics of three outputs after a flow, whose methods need no progress."""
-
-    def __init__(self, kernel):
-        self.dynamics = kernel_dynamics(kernel, outputs=3)
-
-    def __getattr__(self, name):
-        return lambda *rest: getattr(self.dynamics, name)(self.dynamics.flow([1.0]), *rest)

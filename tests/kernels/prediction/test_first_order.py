@@ -118,20 +118,24 @@ def test_a_bend_of_another_shape_is_one_sentence():
 @pytest.mark.parametrize("time", [0.7, np.inf])
 def test_outputs_with_parameters_of_their_own_are_each_of_them(time):
     """Two models side by side, as one with two outputs: every part is the run of its column."""
-    one, other = model(4), model(5)
+    first = model(4)
+    second = model(5)
     phi = np.zeros((2 * P, M, 2))
-    phi[:P, :, 0], phi[P:, :, 1] = one[0], other[0]
+    phi[:P, :, 0] = first[0]
+    phi[P:, :, 1] = second[0]
 
     def bend(v):
-        found = np.zeros((M, 2, 2 * P))
-        found[:, 0, :P], found[:, 1, P:] = one[1] @ v[:P], other[1] @ v[P:]
-        return found
+        bent = np.zeros((M, 2, 2 * P))
+        bent[:, 0, :P] = first[1] @ v[:P]
+        bent[:, 1, P:] = second[1] @ v[P:]
+        return bent
 
-    y, start = np.stack([one[2], other[2]], 1), np.concatenate([one[3], other[3]])
+    y = np.stack([first[2], second[2]], 1)
+    start = np.concatenate([first[3], second[3]])
     both = first_order_flow(phi, bend, y, start, time)
-    for column, (own, forms, targets, begun) in enumerate((one, other)):
+    for column, (features, forms, targets, begun) in enumerate((first, second)):
         part = slice(column * P, (column + 1) * P)
-        single = first_order_flow(own, lambda v, forms=forms: forms @ v, targets, begun, time)
+        single = first_order_flow(features, lambda v, forms=forms: forms @ v, targets, begun, time)
         for whole, alone in zip(both[:3], single[:3], strict=True):
             np.testing.assert_allclose(whole[part], alone, atol=1e-11)
         np.testing.assert_allclose(both.drift[:, column, part], single.drift, atol=1e-11)

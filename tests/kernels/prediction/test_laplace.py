@@ -21,7 +21,9 @@ NEW = RNG.normal(size=(15, 3))
 SIGNS = np.where(X[:, 0] + 0.5 * RNG.normal(size=60) > 0, 1.0, -1.0)
 CLASSES = (X @ RNG.normal(size=(3, 4))).argmax(1)
 RADIAL = ConstantKernel(4.0) * RBF(1.3)
-K, CROSS, OWN = RADIAL(X), RADIAL(NEW, X), RADIAL.diag(NEW)
+K = RADIAL(X)
+CROSS = RADIAL(NEW, X)
+OWN = RADIAL.diag(NEW)
 
 
 def test_labels_of_two_signs_are_those_of_scikit_learn():
@@ -32,9 +34,9 @@ def test_labels_of_two_signs_are_those_of_scikit_learn():
         theirs.log_marginal_likelihood_value_, rel=1e-12
     )
     mean, variance = theirs.latent_mean_and_variance(NEW)
-    found = ours.latent(CROSS, OWN)
-    np.testing.assert_allclose(found[0], mean, atol=1e-10)
-    np.testing.assert_allclose(found[1], variance, atol=1e-10)
+    latent = ours.latent(CROSS, OWN)
+    np.testing.assert_allclose(latent[0], mean, atol=1e-10)
+    np.testing.assert_allclose(latent[1], variance, atol=1e-10)
     # theirs are sums of five error functions
     probability = ours.predict(CROSS, OWN)
     np.testing.assert_allclose(probability.mean, theirs.predict_proba(NEW)[:, 1], atol=3e-4)
@@ -61,11 +63,11 @@ def dense(kernel, y):
         return precision + w
 
     start = np.zeros(n * classes)
-    found = scipy.optimize.minimize(
+    climbed = scipy.optimize.minimize(
         objective, start, jac=slope, hess=hessian, method="trust-exact", options={"gtol": 1e-10}
     ).x
-    evidence = -objective(found) - 0.5 * np.linalg.slogdet(whole @ hessian(found))[1]
-    return found.reshape(y.shape), np.linalg.inv(hessian(found)), evidence, whole, precision
+    evidence = -objective(climbed) - 0.5 * np.linalg.slogdet(whole @ hessian(climbed))[1]
+    return climbed.reshape(y.shape), np.linalg.inv(hessian(climbed)), evidence, whole, precision
 
 
 def test_classes_are_those_of_a_generic_optimizer_and_dense_determinants():
@@ -89,10 +91,10 @@ def test_classes_are_those_of_a_generic_optimizer_and_dense_determinants():
 
 
 def test_one_hot_rows_and_numbers_are_the_same():
-    one = laplace(K, CLASSES)
+    of_numbers = laplace(K, CLASSES)
     other = laplace(K, np.eye(4, dtype=int)[CLASSES])
-    assert one.log_marginal_likelihood == other.log_marginal_likelihood
-    for ours, theirs in zip(one.predict(CROSS, OWN), other.predict(CROSS, OWN), strict=True):
+    assert of_numbers.log_marginal_likelihood == other.log_marginal_likelihood
+    for ours, theirs in zip(of_numbers.predict(CROSS, OWN), other.predict(CROSS, OWN), strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 
@@ -103,7 +105,8 @@ def test_two_classes_are_two_signs_of_twice_the_kernel():
     assert classes.log_marginal_likelihood == pytest.approx(signs.log_marginal_likelihood, rel=1e-9)
     gap = classes.mode.latent[:, 1] - classes.mode.latent[:, 0]
     np.testing.assert_allclose(gap, signs.mode.latent, atol=1e-8)
-    ours, theirs = classes.predict(CROSS / 2, OWN / 2), signs.predict(CROSS, OWN)
+    ours = classes.predict(CROSS / 2, OWN / 2)
+    theirs = signs.predict(CROSS, OWN)
     assert (np.abs(ours.mean[:, 1] - theirs.mean) <= 5 * ours.error[:, 1] + 1e-12).all()
     np.testing.assert_allclose(ours.lower[:, 1], theirs.lower, atol=5e-3)
     np.testing.assert_allclose(ours.upper[:, 1], theirs.upper, atol=5e-3)
@@ -123,8 +126,8 @@ def test_the_mean_of_the_logistic_function_is_the_integral(mean, variance):
     expected = sum(
         scipy.integrate.quad(density, *pair, epsabs=1e-15)[0] for pair in itertools.pairwise(pieces)
     )
-    found = mean_logistic(np.array([float(mean)]), np.array([float(variance)]))
-    assert found[0] == pytest.approx(expected, abs=1e-12)
+    integral = mean_logistic(np.array([float(mean)]), np.array([float(variance)]))
+    assert integral[0] == pytest.approx(expected, abs=1e-12)
 
 
 def test_the_mean_of_softmax_is_the_integral_within_its_error():
@@ -132,7 +135,7 @@ def test_the_mean_of_softmax_is_the_integral_within_its_error():
     mean = np.array([0.3, -1.0, 0.8])
     root = np.array([[1.2, 0.0, 0.0], [0.5, 0.9, 0.0], [-0.3, 0.2, 2.0]])
     covariance = root @ root.T
-    found = softmax_probabilities(mean[None], covariance[None], 0.9)
+    probabilities = softmax_probabilities(mean[None], covariance[None], 0.9)
     differences = np.array([[1, 0, -1], [0, 1, -1]])
     small = np.linalg.cholesky(differences @ covariance @ differences.T)
     z = np.linspace(-8, 8, 321)
@@ -141,11 +144,13 @@ def test_the_mean_of_softmax_is_the_integral_within_its_error():
     gaps = differences @ mean + grid @ small.T
     share = softmax(np.concatenate([gaps, np.zeros((*gaps.shape[:2], 1))], -1), axis=-1)
     expected = (weights[..., None] * share).sum((0, 1)) / weights.sum()
-    assert (np.abs(found.mean[0] - expected) < 5 * found.error[0]).all()
-    assert found.error.max() < 1e-3 and found.mean.sum() == pytest.approx(1)
+    assert (np.abs(probabilities.mean[0] - expected) < 5 * probabilities.error[0]).all()
+    assert probabilities.error.max() < 1e-3 and probabilities.mean.sum() == pytest.approx(1)
     # the interval holds its share of the law of the probability
     for c in range(3):
-        inside = (share[..., c] > found.lower[0, c]) & (share[..., c] < found.upper[0, c])
+        inside = (share[..., c] > probabilities.lower[0, c]) & (
+            share[..., c] < probabilities.upper[0, c]
+        )
         assert (weights * inside).sum() / weights.sum() == pytest.approx(0.9, abs=0.01)
 
 
@@ -153,11 +158,12 @@ def test_the_mean_of_softmax_is_the_integral_within_its_error():
 def test_one_and_two_labels_tend_to_integration_by_brute_force(scale):
     """Each label's fourth derivative, at most 1/8, moves the log evidence by 1/8 of it times k(x, x)²."""
     kernel = scale * np.array([[1.0, 0.6], [0.6, 1.0]])
-    cross, own = scale * np.array([[0.8, 0.2]]), scale * np.ones(1)
+    cross = scale * np.array([[0.8, 0.2]])
+    diagonal = scale * np.ones(1)
     labels = np.array([1, -1])
     z = np.linspace(-7, 7, 121)
     for n in (1, 2):
-        joint = np.block([[kernel[:n, :n], cross[:, :n].T], [cross[:, :n], own[:, None]]])
+        joint = np.block([[kernel[:n, :n], cross[:, :n].T], [cross[:, :n], diagonal[:, None]]])
         root = np.linalg.cholesky(joint)
         grid = np.stack(np.meshgrid(*[z] * (n + 1), indexing="ij"), -1)
         f = grid @ root.T
@@ -168,15 +174,15 @@ def test_one_and_two_labels_tend_to_integration_by_brute_force(scale):
             np.log(weights.sum()), abs=0.016 * n * scale**2
         )
         exact = (weights * expit(f[..., -1])).sum() / weights.sum()
-        found = ours.predict(cross[:, :n], own)
-        assert found.mean[0] == pytest.approx(exact, abs=0.01 * scale**2)
-        assert found.lower[0] < exact < found.upper[0]
+        probabilities = ours.predict(cross[:, :n], diagonal)
+        assert probabilities.mean[0] == pytest.approx(exact, abs=0.01 * scale**2)
+        assert probabilities.lower[0] < exact < probabilities.upper[0]
 
 
 def test_a_new_input_that_is_independent_of_all_has_the_prior():
-    found = laplace(K, SIGNS).predict(np.zeros((1, 60)), np.array([4.0]), 0.5)
-    assert found.mean[0] == pytest.approx(0.5, abs=1e-15)
-    assert found.upper[0] == pytest.approx(expit(2 * scipy.stats.norm.ppf(0.75)))
+    probabilities = laplace(K, SIGNS).predict(np.zeros((1, 60)), np.array([4.0]), 0.5)
+    assert probabilities.mean[0] == pytest.approx(0.5, abs=1e-15)
+    assert probabilities.upper[0] == pytest.approx(expit(2 * scipy.stats.norm.ppf(0.75)))
     several = laplace(K, CLASSES).predict(np.zeros((1, 60)), np.array([4.0]))
     np.testing.assert_allclose(several.mean, 0.25, atol=5 * several.error.max())
 
@@ -186,9 +192,9 @@ def test_a_new_input_that_is_independent_of_all_has_the_prior():
 def test_kernels_of_any_size_with_equal_inputs_converge(scale, labels):
     """Far from the quadratic region Newton's steps are halved; rows that are the same do no harm."""
     twice = np.r_[0:60, 0:5]
-    found = laplace(scale * K[np.ix_(twice, twice)], labels[twice])
-    assert found.mode.converged and np.isfinite(found.log_marginal_likelihood)
-    mean = found.predict(scale * CROSS[:, twice], scale * OWN).mean
+    posterior = laplace(scale * K[np.ix_(twice, twice)], labels[twice])
+    assert posterior.mode.converged and np.isfinite(posterior.log_marginal_likelihood)
+    mean = posterior.predict(scale * CROSS[:, twice], scale * OWN).mean
     assert np.isfinite(mean).all() and (mean >= 0).all() and (mean <= 1).all()
 
 

@@ -183,23 +183,30 @@ NOISES = {
 @pytest.mark.parametrize("noise", NOISES.values(), ids=NOISES)
 def test_noise_of_outputs_is_the_run_of_each_column(noise):
     columns = noise.shape[1]
-    kernel, cross, test = RBF(1.3)(X[:20]), RBF(1.3)(NEW, X[:20]), RBF(1.3)(NEW)
+    kernel = RBF(1.3)(X[:20])
+    cross = RBF(1.3)(NEW, X[:20])
+    test = RBF(1.3)(NEW)
     y = np.random.default_rng(7).normal(size=(20, columns))
     whole = gaussian_process(kernel, y, noise)
     assert len(whole.parts) == len({column.tobytes() for column in np.ascontiguousarray(noise.T)})
     assert whole.solution.converged and whole.solution.residual < 1e-12
-    mean, variance = whole.mean(cross), whole.variance(cross, np.ones(15))
+    mean = whole.mean(cross)
+    variance = whole.variance(cross, np.ones(15))
     covariance = whole.covariance(cross, test)
     assert mean.shape == variance.shape == (15, columns) and covariance.shape == (15, 15, columns)
     for k in range(columns):
-        own = noise[0, k] if len(noise) == 1 else noise[:, k]
-        one = gaussian_process(kernel, y[:, k], own)
-        np.testing.assert_allclose(mean[:, k], one.mean(cross), atol=1e-12)
-        np.testing.assert_allclose(variance[:, k], one.variance(cross, np.ones(15)), atol=1e-12)
-        np.testing.assert_allclose(covariance[..., k], one.covariance(cross, test), atol=1e-12)
-        assert whole.log_likelihood[k] == pytest.approx(float(one.log_likelihood), rel=1e-12)
+        noise_of_column = noise[0, k] if len(noise) == 1 else noise[:, k]
+        of_column = gaussian_process(kernel, y[:, k], noise_of_column)
+        np.testing.assert_allclose(mean[:, k], of_column.mean(cross), atol=1e-12)
+        np.testing.assert_allclose(
+            variance[:, k], of_column.variance(cross, np.ones(15)), atol=1e-12
+        )
+        np.testing.assert_allclose(
+            covariance[..., k], of_column.covariance(cross, test), atol=1e-12
+        )
+        assert whole.log_likelihood[k] == pytest.approx(float(of_column.log_likelihood), rel=1e-12)
         law = scipy.stats.multivariate_normal(
-            np.zeros(20), kernel + np.diag(np.broadcast_to(own, 20))
+            np.zeros(20), kernel + np.diag(np.broadcast_to(noise_of_column, 20))
         )
         assert whole.log_likelihood[k] == pytest.approx(law.logpdf(y[:, k]))
 
@@ -207,14 +214,14 @@ def test_noise_of_outputs_is_the_run_of_each_column(noise):
 def test_noise_of_outputs_on_tiles(tmp_path):
     tiles = tiled_gram(LIMIT, X, tmp_path, tile=25).nngp
     noise = np.array([[0.1, 0.3]])
-    there = gaussian_process(tiles, Y, noise, tolerance=1e-10)
-    here = gaussian_process(tiles.toarray(), Y, noise)
+    on_disk = gaussian_process(tiles, Y, noise, tolerance=1e-10)
+    in_memory = gaussian_process(tiles.toarray(), Y, noise)
     cross = gram(LIMIT, NEW, X).nngp
-    assert there.log_likelihood is None and there.solution.method == "cg"
-    np.testing.assert_allclose(there.mean(cross), here.mean(cross), atol=1e-8)
+    assert on_disk.log_likelihood is None and on_disk.solution.method == "cg"
+    np.testing.assert_allclose(on_disk.mean(cross), in_memory.mean(cross), atol=1e-8)
     diagonal = np.diagonal(gram(LIMIT, NEW).nngp)
     np.testing.assert_allclose(
-        there.variance(cross, diagonal), here.variance(cross, diagonal), atol=1e-6
+        on_disk.variance(cross, diagonal), in_memory.variance(cross, diagonal), atol=1e-6
     )
     with pytest.raises(UserError, match="array in memory"):
         gaussian_process(tiles, Y, np.ones((60, 2)))

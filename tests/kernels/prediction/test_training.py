@@ -13,14 +13,18 @@ from steepest.kernels import kernel_dynamics, kernel_training
 from steepest.kernels.prediction import _training
 from steepest.nn.losses import cross_entropy, logistic, squared
 
-N, M, P, C = 12, 5, 7, 3
+N = 12
+M = 5
+P = 7
+C = 3
 
 
 @pytest.fixture
 def model():
     """Features, other features, class numbers and weights of a linear model of three outputs."""
     rng = np.random.default_rng(0)
-    phi, other = rng.normal(size=(N, P)), rng.normal(size=(M, P))
+    phi = rng.normal(size=(N, P))
+    other = rng.normal(size=(M, P))
     return phi, other, rng.integers(C, size=N), rng.normal(size=(P, C))
 
 
@@ -30,7 +34,8 @@ def test_the_squared_loss_has_its_closed_form(model, shape):
     rng = np.random.default_rng(1)
     y, start = rng.normal(size=(2, *shape))
     at = rng.normal(size=(M, *shape[1:]))
-    kernel, cross = phi @ phi.T, other @ phi.T
+    kernel = phi @ phi.T
+    cross = other @ phi.T
     closed = kernel_dynamics(kernel)
     training = kernel_training(kernel, squared, y, start=start)
     for path, progress, atol in (
@@ -61,13 +66,13 @@ def test_cross_entropy_by_steps_is_a_linear_model_that_is_trained(model, momentu
         observe={"train": lambda w: phi @ w, "test": lambda w: other @ w},
     )
     training = kernel_training(phi @ phi.T, cross_entropy, labels, start=phi @ weights)
-    found = training.descent(0.3, [0, 7, 100], momentum)
-    np.testing.assert_allclose(found.train, path.observed["train"], atol=1e-11)
+    trained = training.descent(0.3, [0, 7, 100], momentum)
+    np.testing.assert_allclose(trained.train, path.observed["train"], atol=1e-11)
     np.testing.assert_allclose(
-        found.test(other @ phi.T, other @ weights), path.observed["test"], atol=1e-11
+        trained.test(other @ phi.T, other @ weights), path.observed["test"], atol=1e-11
     )
-    shares = scipy.special.log_softmax(found.train, axis=2)
-    np.testing.assert_allclose(found.risk, -shares[:, range(N), labels].mean(1), atol=1e-11)
+    shares = scipy.special.log_softmax(trained.train, axis=2)
+    np.testing.assert_allclose(trained.risk, -shares[:, range(N), labels].mean(1), atol=1e-11)
 
 
 def test_cross_entropy_by_tiny_steps_is_the_flow(model):
@@ -80,11 +85,11 @@ def test_cross_entropy_by_tiny_steps_is_the_flow(model):
         ends.append(np.asarray(end.params))
     limit = 2 * ends[1] - ends[0]
     training = kernel_training(phi @ phi.T, cross_entropy, np.eye(C)[labels], start=phi @ weights)
-    found = training.flow(3.0)
-    assert np.abs(found.train[0] - phi @ ends[1]).max() > 1e-5
-    np.testing.assert_allclose(found.train[0], phi @ limit, atol=1e-6)
+    path = training.flow(3.0)
+    assert np.abs(path.train[0] - phi @ ends[1]).max() > 1e-5
+    np.testing.assert_allclose(path.train[0], phi @ limit, atol=1e-6)
     np.testing.assert_allclose(
-        found.test(other @ phi.T, other @ weights)[0], other @ limit, atol=1e-6
+        path.test(other @ phi.T, other @ weights)[0], other @ limit, atol=1e-6
     )
 
 
@@ -97,17 +102,19 @@ def test_coupled_outputs_are_a_model_whose_outputs_share_weights(model):
     risk = lambda w: cross_entropy(jacobian @ w, jnp.asarray(labels)).mean()
     path = descend(risk, jnp.asarray(weights), optax.sgd(0.05), 50, record=50)
     training = kernel_training(kernel, cross_entropy, labels, start=jacobian @ weights)
-    found = training.descent(0.05, [50])
-    np.testing.assert_allclose(found.train[0], jacobian @ path.params, atol=1e-11)
+    trained = training.descent(0.05, [50])
+    np.testing.assert_allclose(trained.train[0], jacobian @ path.params, atol=1e-11)
     np.testing.assert_allclose(
-        found.test(cross, other @ weights)[0], other @ path.params, atol=1e-11
+        trained.test(cross, other @ weights)[0], other @ path.params, atol=1e-11
     )
 
 
 def test_the_logistic_loss_is_the_other_integrator(model):
     phi, other, labels, weights = model
-    y, start = 2.0 * (labels > 0) - 1, phi @ weights[:, 0]
-    kernel, cross = phi @ phi.T, other @ phi.T
+    y = 2.0 * (labels > 0) - 1
+    start = phi @ weights[:, 0]
+    kernel = phi @ phi.T
+    cross = other @ phi.T
     slope = lambda f, y: -y * jax.nn.sigmoid(-y * f)
     theirs = kernel_flow(kernel, slope, y, [1.0, 30.0], start=start, cross=cross)
     path = kernel_training(kernel, lambda f, y: logistic(y * f), y, start=start).flow([1.0, 30.0])
@@ -118,7 +125,8 @@ def test_the_logistic_loss_is_the_other_integrator(model):
 def test_a_loss_that_is_one_number_is_the_risk():
     """As neural-tangents has it: half a mean over all entries, which is slower by the number of outputs."""
     rng = np.random.default_rng(3)
-    phi, y = rng.normal(size=(6, 9)), rng.normal(size=(6, 4))
+    phi = rng.normal(size=(6, 9))
+    y = rng.normal(size=(6, 4))
     kernel = phi @ phi.T
     training = kernel_training(kernel, lambda f, y: 0.5 * jnp.mean((f - y) ** 2), y)
     closed = kernel_dynamics(kernel, loss="mean over outputs", outputs=4)
@@ -143,9 +151,9 @@ def test_single_precision_around_it_changes_nothing(model):
     training = kernel_training(phi @ phi.T, cross_entropy, labels, start=phi @ weights)
     with jax.enable_x64(False):
         same = kernel_training(phi @ phi.T, cross_entropy, labels, start=phi @ weights)
-        found = same.descent(0.1, [20])
-        assert found.train.dtype == np.float64
-    np.testing.assert_allclose(found.train, training.descent(0.1, [20]).train, atol=1e-13)
+        path = same.descent(0.1, [20])
+        assert path.train.dtype == np.float64
+    np.testing.assert_allclose(path.train, training.descent(0.1, [20]).train, atol=1e-13)
 
 
 def test_a_flow_that_takes_too_many_gradients_is_refused(monkeypatch):
@@ -158,6 +166,26 @@ def test_a_flow_that_takes_too_many_gradients_is_refused(monkeypatch):
 def test_steps_that_are_too_large_overflow_without_an_error():
     path = kernel_training(np.eye(2), squared, np.ones(2)).descent(100.0, [0, 400])
     assert not np.isfinite(path.train[1]).all() and np.isfinite(path.train[0]).all()
+
+
+def of_outputs_only(f):
+    return f
+
+
+def of_each_output(f, y):
+    return (f - y) ** 2
+
+
+def imaginary(f, y):
+    return f * 1j
+
+
+def logarithm(f, y):
+    return jnp.log(f)
+
+
+def unbounded(f, y):
+    return -(f**4)
 
 
 @pytest.mark.parametrize(
@@ -176,10 +204,10 @@ def test_steps_that_are_too_large_overflow_without_an_error():
         lambda: kernel_training(np.eye(2), squared, np.ones(2), start=np.nan),
         lambda: kernel_training(np.eye(2), squared, np.ones(2), start=np.ones((2, 3))),
         lambda: kernel_training(np.eye(2), "squared", np.ones(2)),
-        lambda: kernel_training(np.eye(2), lambda f: f, np.ones(2)),
-        lambda: kernel_training(np.eye(2), lambda f, y: (f - y) ** 2, np.ones((2, 3))),
-        lambda: kernel_training(np.eye(2), lambda f, y: f * 1j, np.ones(2)),
-        lambda: kernel_training(np.eye(2), lambda f, y: jnp.log(f), np.ones(2), start=-1.0),
+        lambda: kernel_training(np.eye(2), of_outputs_only, np.ones(2)),
+        lambda: kernel_training(np.eye(2), of_each_output, np.ones((2, 3))),
+        lambda: kernel_training(np.eye(2), imaginary, np.ones(2)),
+        lambda: kernel_training(np.eye(2), logarithm, np.ones(2), start=-1.0),
         # class numbers without outputs, and beyond them
         lambda: kernel_training(np.eye(2), cross_entropy, np.array([0, 1])),
         lambda: kernel_training(np.eye(2), cross_entropy, np.array([0, 3]), start=np.zeros((2, 3))),
@@ -194,7 +222,7 @@ def test_steps_that_are_too_large_overflow_without_an_error():
             kernel_training(np.eye(2), squared, np.ones(2)).flow([1.0]).test(np.eye(2), np.ones(3))
         ),
         # unbounded from below: outputs run away at a finite time
-        lambda: kernel_training(np.eye(2), lambda f, y: -(f**4), np.ones(2), start=1.0).flow([9.0]),
+        lambda: kernel_training(np.eye(2), unbounded, np.ones(2), start=1.0).flow([9.0]),
     ],
 )
 def test_bad_inputs_are_refused(wrong):

@@ -132,8 +132,8 @@ def test_curvature_and_batches_of_coefficients():
     slopes = [jax.grad(f)(START.at[0].add(h))[:2] for h in (1e-4, -1e-4)]
     np.testing.assert_allclose(bend[0, :2], (slopes[0] - slopes[1]) / 2e-4, rtol=1e-5)
     several = jnp.stack([START, 1.1 * START])
-    each = jnp.stack([f(c) for c in several])
-    np.testing.assert_allclose(jax.vmap(f)(several), each, rtol=1e-9)
+    by_turns = jnp.stack([f(c) for c in several])
+    np.testing.assert_allclose(jax.vmap(f)(several), by_turns, rtol=1e-9)
 
 
 def test_one_pair_is_a_function_of_coefficients_too():
@@ -194,8 +194,8 @@ def test_what_cannot_be_fitted_is_refused():
 def test_what_is_computed_in_numpy_refuses_traced_coefficients():
     def inside(c):
         limit = connected("relu")(*c)
-        one = np.zeros(1, int)
-        return pair_kernels(limit, np.ones(1), one, one, np.zeros(1)).pairs.nngp[0]
+        zero = np.zeros(1, int)
+        return pair_kernels(limit, np.ones(1), zero, zero, np.zeros(1)).pairs.nngp[0]
 
     with pytest.raises(UserError, match="traces"):
         jax.grad(inside)(START)
@@ -203,10 +203,11 @@ def test_what_is_computed_in_numpy_refuses_traced_coefficients():
 
 def test_a_structure_has_no_numbers():
     limit, _ = ARCHITECTURES["flatten"]
-    one, two = limit(1.5, 0.2, 1.0), limit(1.7, 0.0, 1.0)
-    assert one != two and one.structure == two.structure
-    numbers, unravel = ravel_pytree(one)
-    assert unravel(numbers).structure == one.structure
+    first = limit(1.5, 0.2, 1.0)
+    second = limit(1.7, 0.0, 1.0)
+    assert first != second and first.structure == second.structure
+    numbers, unravel = ravel_pytree(first)
+    assert unravel(numbers).structure == first.structure
 
 
 @pytest.mark.parametrize("x", [VECTORS + 1j, VECTORS * np.nan, VECTORS[:, :2], VECTORS[:0]])

@@ -9,24 +9,26 @@ from scipy.stats import spearmanr
 from steepest.core.errors import UserError
 from steepest.measurement import attribute, gradient_features, linear_datamodeling_score
 
-TARGETS, EXAMPLES, SUBSETS = 6, 30, 40
+TARGETS = 6
+EXAMPLES = 30
+SUBSETS = 40
 DRAWS = 100
 
 
 def table(noise=1.0, seed=0, subsets=SUBSETS, targets=TARGETS):
     rng = np.random.default_rng(seed)
     effects = rng.normal(size=(targets, EXAMPLES))
-    seen = rng.random((subsets, EXAMPLES)) < 0.5
-    return effects, seen, seen @ effects.T + 2 * noise * rng.normal(size=(subsets, targets))
+    masks = rng.random((subsets, EXAMPLES)) < 0.5
+    return effects, masks, masks @ effects.T + 2 * noise * rng.normal(size=(subsets, targets))
 
 
 def test_it_is_spearmans_correlation_of_each_target():
-    effects, seen, outputs = table()
-    found = linear_datamodeling_score(effects, seen, outputs)
-    expected = [spearmanr(seen @ effects[t], outputs[:, t]).statistic for t in range(TARGETS)]
-    np.testing.assert_allclose(found.by_target, expected)
-    assert found.value == pytest.approx(np.mean(expected))
-    assert found.interval.low < found.value < found.interval.high
+    effects, masks, outputs = table()
+    score = linear_datamodeling_score(effects, masks, outputs)
+    expected = [spearmanr(masks @ effects[t], outputs[:, t]).statistic for t in range(TARGETS)]
+    np.testing.assert_allclose(score.by_target, expected)
+    assert score.value == pytest.approx(np.mean(expected))
+    assert score.interval.low < score.value < score.interval.high
 
 
 def test_the_interval_covers_the_value_of_many_subsets_and_targets():
@@ -35,20 +37,20 @@ def test_the_interval_covers_the_value_of_many_subsets_and_targets():
     def drawn(rng, subsets, targets):
         size = rng.uniform(0.5, 2.5, targets)  # targets differ in how well they are told
         effects = rng.normal(size=(targets, EXAMPLES))
-        seen = rng.random((subsets, EXAMPLES)) < 0.5
+        masks = rng.random((subsets, EXAMPLES)) < 0.5
         shared = rng.normal(size=(subsets, 1))
         noise = 2 * size * (shared + rng.normal(size=(subsets, targets)))
-        return effects, seen, seen @ effects.T + noise
+        return effects, masks, masks @ effects.T + noise
 
-    found = [
+    scores = [
         linear_datamodeling_score(*drawn(np.random.default_rng(i), 30, 12)) for i in range(DRAWS)
     ]
-    truth = np.mean([each.value for each in found])
-    covered = np.mean([each.interval.low <= truth <= each.interval.high for each in found])
+    truth = np.mean([score.value for score in scores])
+    covered = np.mean([score.interval.low <= truth <= score.interval.high for score in scores])
     assert covered > 0.95 - 4 * np.sqrt(0.95 * 0.05 / DRAWS)
     # nor is it far too wide: three times the scatter of the values at most
-    width = np.mean([each.interval.high - each.interval.low for each in found])
-    assert width < 3 * 2 * 1.96 * np.std([each.value for each in found])
+    width = np.mean([score.interval.high - score.interval.low for score in scores])
+    assert width < 3 * 2 * 1.96 * np.std([score.value for score in scores])
 
 
 REFUSED = {
@@ -81,10 +83,11 @@ def train(key, rows, x, y, steps=300):
         "v": jax.random.normal(keys[1], (16, 1)) / 4,
     }
     risk = lambda params: ((mlp(params, x[rows]) - y[rows]) ** 2).mean() / 2
-    step = lambda params, _: (
-        jax.tree.map(lambda p, g: p - 0.2 * g, params, jax.grad(risk)(params)),
-        None,
-    )
+
+    def step(params, _):
+        slopes = jax.grad(risk)(params)
+        return jax.tree.map(lambda p, g: p - 0.2 * g, params, slopes), None
+
     return jax.lax.scan(step, params, None, steps)[0]
 
 
@@ -92,12 +95,13 @@ def test_scores_tell_how_a_network_ends_when_it_is_trained_on_halves():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(90, 3)).astype(np.float32)
     y = (np.sin(x[:, 0]) + x[:, 1] * x[:, 2] + 0.3 * rng.normal(size=90)).astype(np.float32)
-    data, targets = (x[:60], y[:60]), (x[60:], y[60:])
+    data = (x[:60], y[:60])
+    targets = (x[60:], y[60:])
     run = jax.jit(jax.vmap(lambda key, rows: train(key, rows, *map(jnp.asarray, data))))
     models = run(jax.random.split(jax.random.key(0), 4), jnp.tile(jnp.arange(60), (4, 1)))
     models = [jax.tree.map(lambda leaf, i=i: leaf[i], models) for i in range(4)]
     options = {"model_output": "value", "checkpoints": models, "dimension": 48}
-    found = attribute(
+    attribution = attribute(
         gradient_features((mlp, models[0]), data, **options),
         gradient_features((mlp, models[0]), targets, **options),
     )
@@ -105,9 +109,9 @@ def test_scores_tell_how_a_network_ends_when_it_is_trained_on_halves():
     keys = jax.random.split(jax.random.key(1), 120)
     again = run(keys, jnp.repeat(jnp.asarray(halves), 4, 0))
     outputs = jax.vmap(mlp, (0, None))(again, x[60:]).reshape(30, 4, -1).mean(1)
-    seen = np.zeros((30, 60), bool)
-    np.put_along_axis(seen, halves, True, 1)
-    score = linear_datamodeling_score(found, seen, outputs)
+    masks = np.zeros((30, 60), bool)
+    np.put_along_axis(masks, halves, True, 1)
+    score = linear_datamodeling_score(attribution, masks, outputs)
     assert score.interval.low > 0.2
-    shuffled = found.scores[:, rng.permutation(60)]
-    assert linear_datamodeling_score(shuffled, seen, outputs).interval.high < score.interval.low
+    shuffled = attribution.scores[:, rng.permutation(60)]
+    assert linear_datamodeling_score(shuffled, masks, outputs).interval.high < score.interval.low

@@ -56,19 +56,21 @@ def jacobian(of, x, y):
 @pytest.mark.parametrize("form", [lambda of: of, in_jax], ids=["torch", "jax"])
 def test_exact_features_are_the_rows_of_the_dense_jacobian(form, dimension):
     x, y = examples()
-    found = gradient_features(form(module()), (x, y), dimension=dimension)
-    assert (found.dimension, found.parameters) == (None, 66)
-    np.testing.assert_allclose(found.features[0], jacobian(module(), x, y), rtol=1e-7, atol=1e-10)
+    gradients = gradient_features(form(module()), (x, y), dimension=dimension)
+    assert (gradients.dimension, gradients.parameters) == (None, 66)
+    np.testing.assert_allclose(
+        gradients.features[0], jacobian(module(), x, y), rtol=1e-7, atol=1e-10
+    )
 
 
 def test_values_residuals_and_curvatures_are_those_of_probabilities():
     x, y = examples()
-    found = gradient_features(module(), (x, y))
+    gradients = gradient_features(module(), (x, y))
     p = functional.softmax(module()(torch.tensor(x).double()), -1).detach().numpy()
     p = p[np.arange(len(y)), y]
-    np.testing.assert_allclose(found.values[0], np.log(p / (1 - p)), rtol=1e-9)
-    np.testing.assert_allclose(found.residuals[0], 1 - p, rtol=1e-9)
-    np.testing.assert_allclose(found.curvatures[0], p * (1 - p), rtol=1e-9)
+    np.testing.assert_allclose(gradients.values[0], np.log(p / (1 - p)), rtol=1e-9)
+    np.testing.assert_allclose(gradients.residuals[0], 1 - p, rtol=1e-9)
+    np.testing.assert_allclose(gradients.curvatures[0], p * (1 - p), rtol=1e-9)
 
 
 def test_products_of_projected_features_are_right_over_seeds_within_the_error_that_is_said():
@@ -79,8 +81,8 @@ def test_products_of_projected_features_are_right_over_seeds_within_the_error_th
     kernels = []
     errors = []
     for seed in range(60):
-        found = gradient_features(module(), (x, y), dimension=24, seed=seed)
-        kernel, error = found.kernel()
+        gradients = gradient_features(module(), (x, y), dimension=24, seed=seed)
+        kernel, error = gradients.kernel()
         kernels.append(kernel[0])
         errors.append(error[0])
     spread = np.std(kernels, 0, ddof=1)
@@ -101,19 +103,19 @@ def test_batches_of_any_size_give_the_same(form, monkeypatch):
     expected = gradient_features(form(module()), (x, y), dimension=20).features
     batches = [(x[:5], y[:5]), (x[5:], y[5:])]
     for data, options in (((x, y), {"micro_batch": 5}), (batches, {})):
-        found = gradient_features(form(module()), data, dimension=20, **options).features
-        np.testing.assert_allclose(found, expected, atol=1e-10)
+        features = gradient_features(form(module()), data, dimension=20, **options).features
+        np.testing.assert_allclose(features, expected, atol=1e-10)
     monkeypatch.setattr(_features, "GRADIENTS", 3 * 66 * 8)  # room for three gradients at once
-    found = gradient_features(form(module()), (x, y), dimension=20).features
-    np.testing.assert_allclose(found, expected, atol=1e-10)
+    features = gradient_features(form(module()), (x, y), dimension=20).features
+    np.testing.assert_allclose(features, expected, atol=1e-10)
 
 
 def test_a_projection_that_no_memory_could_hold():
     large = nn.Sequential(nn.Linear(2000, 1000), nn.ReLU(), nn.Linear(1000, 2))
     x = torch.randn(3, 2000, generator=torch.Generator().manual_seed(0))
-    found = gradient_features(large, (x, torch.tensor([0, 1, 1])), dimension=8192)
+    gradients = gradient_features(large, (x, torch.tensor([0, 1, 1])), dimension=8192)
     # a dense matrix of random signs would have 8192 · 2 003 002 entries, 66 GB
-    assert found.features.shape == (1, 3, 8192)
+    assert gradients.features.shape == (1, 3, 8192)
 
 
 class Branching(nn.Module):
@@ -129,8 +131,10 @@ class Branching(nn.Module):
 
 def test_what_cannot_be_mapped_is_differentiated_one_by_one():
     x, y = examples()
-    found = gradient_features(Branching(), (x, y), dimension=None)
-    np.testing.assert_allclose(found.features[0], jacobian(module(), x, y), rtol=1e-7, atol=1e-10)
+    gradients = gradient_features(Branching(), (x, y), dimension=None)
+    np.testing.assert_allclose(
+        gradients.features[0], jacobian(module(), x, y), rtol=1e-7, atol=1e-10
+    )
 
 
 def training_module():
@@ -146,14 +150,15 @@ def training_module():
 def test_a_module_in_training_is_read_in_evaluation_mode_and_left_as_it_is(dimension):
     model = training_module()
     x, y = examples()
-    x, y = torch.tensor(x), torch.tensor(y)
+    x = torch.tensor(x)
+    y = torch.tensor(y)
     held = [model, x, y, torch.default_generator]
     before = state.of(held)
-    found = gradient_features(model, (x, y), dimension=dimension)
-    attribute(found, found)
+    gradients = gradient_features(model, (x, y), dimension=dimension)
+    attribute(gradients, gradients)
     assert state.of(held) == before
     expected = gradient_features(copy.deepcopy(model).eval(), (x, y), dimension=dimension)
-    np.testing.assert_array_equal(found.features, expected.features)
+    np.testing.assert_array_equal(gradients.features, expected.features)
 
 
 def test_checkpoints_have_their_own_weights_and_running_statistics():
@@ -165,13 +170,15 @@ def test_checkpoints_have_their_own_weights_and_running_statistics():
     x, y = examples()
     alone = [gradient_features(model, (x, y), dimension=None).features[0] for model in models]
     for checkpoints in (models, [model.state_dict() for model in models]):
-        found = gradient_features(models[0], (x, y), dimension=None, checkpoints=checkpoints)
-        np.testing.assert_allclose(found.features, np.stack(alone), atol=1e-6)
+        gradients = gradient_features(models[0], (x, y), dimension=None, checkpoints=checkpoints)
+        np.testing.assert_allclose(gradients.features, np.stack(alone), atol=1e-6)
     apply, first = in_jax(module())
     _, second = in_jax(module(seed=1))
-    found = gradient_features((apply, first), (x, y), dimension=None, checkpoints=[first, second])
+    gradients = gradient_features(
+        (apply, first), (x, y), dimension=None, checkpoints=[first, second]
+    )
     alone = gradient_features((apply, second), (x, y), dimension=None)
-    np.testing.assert_allclose(found.features[1], alone.features[0], atol=1e-12)
+    np.testing.assert_allclose(gradients.features[1], alone.features[0], atol=1e-12)
 
 
 @pytest.mark.parametrize("form", [lambda of: of, in_jax], ids=["torch", "jax"])
@@ -179,32 +186,32 @@ def test_each_checkpoint_has_a_projection_of_its_own_that_both_sets_of_examples_
     x, y = examples()
     model = form(module())
     same = [module().state_dict()] * 2 if isinstance(model, nn.Module) else [model[1]] * 2
-    found = gradient_features(model, (x, y), dimension=20, checkpoints=same)
+    gradients = gradient_features(model, (x, y), dimension=20, checkpoints=same)
     again = gradient_features(model, (x[:3], y[:3]), dimension=20, checkpoints=same)
-    assert np.abs(found.features[0] - found.features[1]).max() > 0.1
-    np.testing.assert_allclose(found.features[:, :3], again.features, atol=1e-9)
-    one = gradient_features(model, (x, y), dimension=20)
-    np.testing.assert_allclose(found.features[0], one.features[0], atol=1e-9)
+    assert np.abs(gradients.features[0] - gradients.features[1]).max() > 0.1
+    np.testing.assert_allclose(gradients.features[:, :3], again.features, atol=1e-9)
+    of_one_checkpoint = gradient_features(model, (x, y), dimension=20)
+    np.testing.assert_allclose(gradients.features[0], of_one_checkpoint.features[0], atol=1e-9)
 
 
 def test_one_logit_is_a_margin_of_two_classes():
     x, y = examples()
     y = y % 2
-    one = module(outputs=1)
-    logits = one(torch.tensor(x).double())[:, 0].detach().numpy()
-    found = gradient_features(one, (x, y))
-    np.testing.assert_allclose(found.values[0], np.where(y == 1, logits, -logits))
+    model = module(outputs=1)
+    logits = model(torch.tensor(x).double())[:, 0].detach().numpy()
+    gradients = gradient_features(model, (x, y))
+    np.testing.assert_allclose(gradients.values[0], np.where(y == 1, logits, -logits))
 
 
 def test_a_regression_has_its_output_and_residual():
     x, _ = examples()
-    one = module(outputs=1)
+    model = module(outputs=1)
     y = x[:, 0]
-    found = gradient_features(one, (x, y), model_output="value")
-    outputs = one(torch.tensor(x).double())[:, 0].detach().numpy()
-    np.testing.assert_allclose(found.values[0], outputs)
-    np.testing.assert_allclose(found.residuals[0], y - outputs)
-    assert (found.curvatures == 1).all()
+    gradients = gradient_features(model, (x, y), model_output="value")
+    outputs = model(torch.tensor(x).double())[:, 0].detach().numpy()
+    np.testing.assert_allclose(gradients.values[0], outputs)
+    np.testing.assert_allclose(gradients.residuals[0], y - outputs)
+    assert (gradients.curvatures == 1).all()
 
 
 @pytest.mark.parametrize("form", [lambda of: of, in_jax], ids=["torch", "jax"])
@@ -212,10 +219,10 @@ def test_an_output_of_the_readers_own(form):
     x, y = examples()
     second = lambda outputs, targets: outputs[:, 1]
     options = {"model_output": second, "loss": "squared", "dimension": None}
-    found = gradient_features(form(module()), (x, y), **options)
+    gradients = gradient_features(form(module()), (x, y), **options)
     expected = module()(torch.tensor(x).double())[:, 1].detach().numpy()
-    np.testing.assert_allclose(found.values[0], expected, rtol=1e-9)
-    np.testing.assert_allclose(found.residuals[0], y - expected, rtol=1e-9)
+    np.testing.assert_allclose(gradients.values[0], expected, rtol=1e-9)
+    np.testing.assert_allclose(gradients.residuals[0], y - expected, rtol=1e-9)
 
 
 class Interacting(nn.Module):
@@ -240,9 +247,21 @@ def loader(shuffle):
 
 def test_a_loader_in_order_is_taken():
     x, y = examples()
-    found = gradient_features(module(), loader(False), dimension=20)
+    gradients = gradient_features(module(), loader(False), dimension=20)
     expected = gradient_features(module(), (x, y), dimension=20)
-    np.testing.assert_allclose(found.features, expected.features, atol=1e-9)
+    np.testing.assert_allclose(gradients.features, expected.features, atol=1e-9)
+
+
+def first_output(outputs, targets):
+    return outputs[:, 0]
+
+
+def sum_of_outputs(outputs, targets):
+    return outputs.sum()
+
+
+def all_outputs(outputs, targets):
+    return outputs
 
 
 X, Y = examples()
@@ -250,13 +269,13 @@ REFUSED = {
     "an unknown output": lambda: gradient_features(module(), (X, Y), model_output="logit"),
     "an unknown loss": lambda: gradient_features(module(), (X, Y), loss="hinge"),
     "an own output without its loss": lambda: gradient_features(
-        module(), (X, Y), model_output=lambda outputs, targets: outputs[:, 0]
+        module(), (X, Y), model_output=first_output
     ),
     "an own output of another shape": lambda: gradient_features(
-        module(), (X, Y), model_output=lambda outputs, targets: outputs.sum(), loss="squared"
+        module(), (X, Y), model_output=sum_of_outputs, loss="squared"
     ),
     "the same in JAX": lambda: gradient_features(
-        in_jax(module()), (X, Y), model_output=lambda outputs, targets: outputs, loss="squared"
+        in_jax(module()), (X, Y), model_output=all_outputs, loss="squared"
     ),
     "classes that are no whole numbers": lambda: gradient_features(module(), (X, X[:, 0])),
     "classes from 1": lambda: gradient_features(module(), (X, Y + 1)),

@@ -30,7 +30,8 @@ def logistic_fit(x, y, penalty):
 
 def regression(inputs, penalty):
     rng = np.random.default_rng(0)
-    x, other = rng.normal(size=(COUNT, inputs)), rng.normal(size=(TARGETS, inputs))
+    x = rng.normal(size=(COUNT, inputs))
+    other = rng.normal(size=(TARGETS, inputs))
     y = x[:, 0] + rng.normal(size=COUNT)
     return x, y, other, ridge_fit(x, y, penalty)
 
@@ -49,18 +50,18 @@ def test_of_ridge_regression_newtons_step_is_what_refits_give(inputs, penalty):
     x, y, other, w = regression(inputs, penalty)
     train = features_of(w, x, y, model_output="value")
     targets = features_of(w, other, np.zeros(TARGETS), model_output="value")
-    found = attribute(train, targets, method="newton", ridge=penalty)
+    influence = attribute(train, targets, method="newton", ridge=penalty)
     rows = np.arange(COUNT)
     expected = [other @ (w - ridge_fit(x[rows != i], y[rows != i], penalty)) for i in range(COUNT)]
-    np.testing.assert_allclose(found.scores, np.transpose(expected), atol=1e-9)
+    np.testing.assert_allclose(influence.scores, np.transpose(expected), atol=1e-9)
 
 
 def test_residuals_without_an_example_are_over_one_less_its_leverage():
     x, y, _, w = regression(6, 0.0)
     train = features_of(w, x, y, model_output="value")
-    found = attribute(train, train, method="newton", ridge=0.0)
+    influence = attribute(train, train, method="newton", ridge=0.0)
     leverages = np.diag(x @ np.linalg.inv(x.T @ x) @ x.T)
-    without = y - x @ w + np.diag(found.scores)
+    without = y - x @ w + np.diag(influence.scores)
     np.testing.assert_allclose(without, (y - x @ w) / (1 - leverages), rtol=1e-9)
 
 
@@ -69,14 +70,15 @@ def test_trak_scores_are_the_formula(inputs):
     x, y, other, w = regression(inputs, 2.0)
     train = features_of(w, x, y, model_output="value")
     targets = features_of(w, other, np.zeros(TARGETS), model_output="value")
-    found = attribute(train, targets, method="trak", ridge=3.0)
+    influence = attribute(train, targets, method="trak", ridge=3.0)
     inverse = np.linalg.inv(x.T @ x + 3 * np.eye(inputs))
-    np.testing.assert_allclose(found.scores, (other @ inverse @ x.T) * (y - x @ w), atol=1e-10)
+    np.testing.assert_allclose(influence.scores, (other @ inverse @ x.T) * (y - x @ w), atol=1e-10)
 
 
 def logistic(penalty=1.0):
     rng = np.random.default_rng(3)
-    x, other = rng.normal(size=(4 * COUNT, 4)), rng.normal(size=(TARGETS, 4))
+    x = rng.normal(size=(4 * COUNT, 4))
+    other = rng.normal(size=(TARGETS, 4))
     y = (x[:, 0] + rng.normal(size=4 * COUNT) > 0).astype(int)
     return x, y, other, logistic_fit(x, 2 * y - 1, penalty)
 
@@ -86,14 +88,14 @@ def test_of_logistic_regression_scores_agree_with_exact_refits(method, least):
     x, y, other, w = logistic()
     train = features_of(w, x, y)
     targets = features_of(w, other, np.ones(TARGETS, int))  # the margin of class 1 is the logit
-    found = attribute(train, targets, method=method, ridge=1.0)
+    influence = attribute(train, targets, method=method, ridge=1.0)
     rows = np.arange(len(x))
     refits = [other @ (w - logistic_fit(x[rows != i], 2 * y[rows != i] - 1, 1.0)) for i in rows]
     refits = np.transpose(refits)
-    for scores, truth in zip(found.scores, refits, strict=True):
+    for scores, truth in zip(influence.scores, refits, strict=True):
         assert np.corrcoef(scores, truth)[0, 1] > least
     if method == "newton":
-        slope = (found.scores * refits).sum() / (refits**2).sum()
+        slope = (influence.scores * refits).sum() / (refits**2).sum()
         assert abs(slope - 1) < 0.02
 
 
@@ -108,7 +110,7 @@ def several(models=5):
 
 def test_scores_are_means_over_models_with_their_standard_error():
     train, targets = several()
-    found = attribute(train, targets, ridge=1.0)
+    influence = attribute(train, targets, ridge=1.0)
     parts = []
     for i in range(5):
         cut = lambda each, i=i: replace(
@@ -119,17 +121,17 @@ def test_scores_are_means_over_models_with_their_standard_error():
             curvatures=each.curvatures[i : i + 1],
         )
         parts.append(attribute(cut(train), cut(targets), ridge=1.0).scores)
-    np.testing.assert_allclose(found.scores, np.mean(parts, 0))
-    np.testing.assert_allclose(found.errors, np.std(parts, 0, ddof=1) / np.sqrt(5))
+    np.testing.assert_allclose(influence.scores, np.mean(parts, 0))
+    np.testing.assert_allclose(influence.errors, np.std(parts, 0, ddof=1) / np.sqrt(5))
     assert np.isnan(attribute(cut(train), cut(targets)).errors).all()
 
 
 def test_predictions_of_subsets_are_sums_of_scores():
     train, targets = several()
-    found = attribute(train, targets)
+    influence = attribute(train, targets)
     subsets = np.random.default_rng(0).random((3, COUNT)) < 0.5
-    expected = [[found.scores[t, row].sum() for t in range(TARGETS)] for row in subsets]
-    np.testing.assert_allclose(found.predict(subsets), expected)
+    expected = [[influence.scores[t, row].sum() for t in range(TARGETS)] for row in subsets]
+    np.testing.assert_allclose(influence.predict(subsets), expected)
 
 
 def test_the_default_ridge_is_the_mean_squared_feature_in_the_units_of_the_loss():

@@ -27,25 +27,25 @@ def in_numpy(rows, sketch):
 
 
 def products_over_seeds(rows):
-    found = []
+    products = []
     for seed in range(SEEDS):
         kept = Sketch(DIMENSION, seed).of_torch([torch.tensor(rows)]).numpy()
-        found.append(kept @ kept.T)
-    return np.array(found)
+        products.append(kept @ kept.T)
+    return np.array(products)
 
 
 def test_products_have_the_mean_and_the_variance_that_are_said():
     rows = gradients()
-    found = products_over_seeds(rows)
+    over_seeds = products_over_seeds(rows)
     products = rows @ rows.T
     squares = (rows**2).sum(1)
     variance = np.outer(squares, squares) + products**2 - 2 * (rows**2) @ (rows**2).T
     variance /= DIMENSION
-    deviations = (found.mean(0) - products) / np.sqrt(variance / SEEDS)
+    deviations = (over_seeds.mean(0) - products) / np.sqrt(variance / SEEDS)
     assert np.abs(deviations).max() < 4
     # the variance of a sample's variance, by the sample's own fourth moment
-    fourth = ((found - products) ** 2).var(0)
-    assert (np.abs(found.var(0) - variance) < 4 * np.sqrt(fourth / SEEDS)).all()
+    fourth = ((over_seeds - products) ** 2).var(0)
+    assert (np.abs(over_seeds.var(0) - variance) < 4 * np.sqrt(fourth / SEEDS)).all()
 
 
 @pytest.mark.parametrize("cuts", [(), (1,), (30, 31, 150)])

@@ -22,8 +22,8 @@ REFUSED = {
 
 
 def by_attribution(case, optimizer, folder):
-    found = gradient_features(case.model, case.data, dimension=20)
-    attribute(found, found)
+    gradients = gradient_features(case.model, case.data, dimension=20)
+    attribute(gradients, gradients)
 
 
 def refused_or_answered(case, optimizer, folder):

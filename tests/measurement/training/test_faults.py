@@ -317,5 +317,7 @@ def test_where_a_lower_loss_is_no_progress_nothing_is_concluded_from_it(tmp_path
         monitor(step, model, loss=float(2.0 ** (step / 10)))
     run = watch(tmp_path / "log")
     assert not run.stationary and run.warnings == ()
-    assert {one.id for one in run.findings if one.sign != "✓"} == {Fault.GRADIENTS_ADD_UP}
-    assert "loss-went" in {one.id for one in run.findings}
+    assert {finding.id for finding in run.findings if finding.sign != "✓"} == {
+        Fault.GRADIENTS_ADD_UP
+    }
+    assert "loss-went" in {finding.id for finding in run.findings}

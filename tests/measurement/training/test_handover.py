@@ -174,7 +174,8 @@ def test_tensorboard_has_numbers_and_histograms_of_each_layer(tmp_path):
         stored = events.Histograms(f"steepest/{name}")
         assert [event.step for event in stored] == [0, 2, 4]  # the record at 3 was not due
         for event in stored:
-            drawn, exact = event.histogram_value, held[event.step][name]
+            drawn = event.histogram_value
+            exact = held[event.step][name]
             assert drawn.num == exact.size and sum(drawn.bucket) == exact.size
             ends = (drawn.min, drawn.max, drawn.sum, drawn.sum_squares)
             expected = (exact.min(), exact.max(), exact.sum(), (exact.astype(float) ** 2).sum())

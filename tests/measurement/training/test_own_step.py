@@ -145,12 +145,17 @@ def test_losses_are_recorded_whatever_the_weights_are(tmp_path, capsys, kind):
 
 def healthy(run):
     """Return the ids of what rules of the table say with a ``!``."""
-    return {one.id for one in run.findings if isinstance(one.id, Fault) and one.sign == "!"}
+    return {
+        finding.id
+        for finding in run.findings
+        if isinstance(finding.id, Fault) and finding.sign == "!"
+    }
 
 
 def test_gradients_that_are_set_to_zero_before_their_own_pass_do_not_add_up(tmp_path):
     """An adversary, through whom another network's gradients pass before it is trained itself."""
-    model, other = network(), nn.Linear(6, 6)
+    model = network()
+    other = nn.Linear(6, 6)
     optimizer = torch.optim.SGD(model.parameters(), 0.01)
 
     def step(number):
@@ -158,7 +163,7 @@ def test_gradients_that_are_set_to_zero_before_their_own_pass_do_not_add_up(tmp_
         return descend(model, optimizer)
 
     assert Fault.GRADIENTS_ADD_UP not in {
-        one.id for one in followed(tmp_path, model, step).findings
+        finding.id for finding in followed(tmp_path, model, step).findings
     }
 
 
@@ -168,7 +173,7 @@ def test_several_steps_a_call_do_not_add_up(tmp_path):
     rows = [slice(8 * i, 8 * i + 8) for i in range(8)]
     step = lambda number: [descend(model, optimizer, x=X[r], y=Y[r]) for r in rows][-1]
     assert Fault.GRADIENTS_ADD_UP not in {
-        one.id for one in followed(tmp_path, model, step).findings
+        finding.id for finding in followed(tmp_path, model, step).findings
     }
 
 
@@ -181,13 +186,13 @@ def test_derivatives_that_are_only_returned_do_not_add_up(tmp_path):
     def step(number):
         values = [mse_loss(model(X), Y), model(X).square().mean()]
         slopes = [torch.autograd.grad(value, weights) for value in values]
-        for weight, one, two in zip(weights, *slopes, strict=True):
-            weight.grad = one - 0.3 * two
+        for weight, slope, other_slope in zip(weights, *slopes, strict=True):
+            weight.grad = slope - 0.3 * other_slope
         optimizer.step()
         return values[0]
 
     assert Fault.GRADIENTS_ADD_UP not in {
-        one.id for one in followed(tmp_path, model, step).findings
+        finding.id for finding in followed(tmp_path, model, step).findings
     }
 
 
@@ -197,7 +202,9 @@ def test_another_loss_of_probabilities_is_none(tmp_path):
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     entropy = lambda p, y: 40 * -(y * p.clamp_min(1e-9).log()).sum(1).mean()
     step = lambda number: descend(model, optimizer, entropy, y=X.softmax(1))
-    assert Fault.PROBABILITIES not in {one.id for one in followed(tmp_path, model, step).findings}
+    assert Fault.PROBABILITIES not in {
+        finding.id for finding in followed(tmp_path, model, step).findings
+    }
 
 
 def test_pixels_that_repeat_their_neighbours_are_no_copies(tmp_path):
@@ -207,7 +214,9 @@ def test_pixels_that_repeat_their_neighbours_are_no_copies(tmp_path):
     optimizer = torch.optim.Adam(model.parameters(), 0.05)
     loss = lambda f, y: cross_entropy(f.flatten(0, 1), y.flatten())
     step = lambda number: descend(model, optimizer, loss, pixels[:, :-1], pixels[:, 1:])
-    assert Fault.REPEATS_INPUTS not in {one.id for one in followed(tmp_path, model, step).findings}
+    assert Fault.REPEATS_INPUTS not in {
+        finding.id for finding in followed(tmp_path, model, step).findings
+    }
 
 
 def test_an_evaluation_that_begins_late_is_compared_since_then(tmp_path):
@@ -233,7 +242,7 @@ def test_an_attack_in_evaluation_mode_before_the_step_is_no_fault(tmp_path):
         model.train()
         return descend(model, optimizer, x=X + 0.01 * slope.sign())
 
-    ids = {one.id for one in followed(tmp_path, model, step).findings}
+    ids = {finding.id for finding in followed(tmp_path, model, step).findings}
     assert Fault.EVALUATION_MODE not in ids
 
 
@@ -244,7 +253,9 @@ def test_outputs_that_are_to_lie_at_their_ends_are_not_saturated(tmp_path):
         model[0].weight.mul_(0).add_(30 * torch.eye(6))
     optimizer = torch.optim.SGD(model.parameters(), 0.01)
     step = lambda number: descend(model, optimizer, y=(X > 0).float())
-    assert Fault.SATURATED not in {one.id for one in followed(tmp_path, model, step).findings}
+    assert Fault.SATURATED not in {
+        finding.id for finding in followed(tmp_path, model, step).findings
+    }
 
 
 def test_a_part_that_is_called_by_itself_keeps_no_graph(tmp_path):

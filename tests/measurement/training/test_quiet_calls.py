@@ -62,9 +62,9 @@ def test_alarms_are_those_of_looking_at_each_step(tmp_path):
             monitor(step, MODEL, loss=loss)
         warned = [r for r in read_log(tmp_path / f"{number}") if "rules" in r]
         expected = [(step, rule) for step, rule, _ in alarms_of(losses)]
-        found = [(r["step"], rule) for r in warned for rule in r["rules"]]
-        assert [rule for _, rule in found] == [rule for _, rule in expected]
-        late += [a[0] - b[0] for a, b in zip(found, expected, strict=True)]
+        alarms = [(r["step"], rule) for r in warned for rule in r["rules"]]
+        assert [rule for _, rule in alarms] == [rule for _, rule in expected]
+        late += [a[0] - b[0] for a, b in zip(alarms, expected, strict=True)]
     assert max(late) <= SELDOM and np.mean(np.array(late) == 0) > 0.9
 
 
@@ -139,12 +139,12 @@ def test_a_quiet_call_walks_over_no_weights_and_keeps_no_graph(tmp_path, looks, 
         loss.backward()
         optimizer.step()
         kept = weakref.ref(loss)
-        seen = len(looks)
+        looks_before = len(looks)
         del walks[:]
         monitor(step, model, loss=loss, grad_norm=torch.ones(()))
         del loss
         assert kept() is None
-        if len(looks) == seen:
+        if len(looks) == looks_before:
             quiet += 1
             assert not walks
     assert quiet > 100

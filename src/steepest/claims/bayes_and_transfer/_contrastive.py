@@ -86,8 +86,8 @@ def losses(
 
         def of_one(w: jax.Array) -> Contrastive:
             features = images @ w
-            one = lambda rho, test: contrastive(features, rho, test)
-            return jax.vmap(one)(jnp.asarray(shares), jnp.asarray(tests))
+            of_shares = lambda rho, test: contrastive(features, rho, test)
+            return jax.vmap(of_shares)(jnp.asarray(shares), jnp.asarray(tests))
 
         return jax.lax.map(of_one, weights)
 

@@ -1,5 +1,8 @@
 """Random linear quadratic systems, a step of descent on their feedbacks, and their optima by SciPy."""
 
+from dataclasses import dataclass
+from typing import TypeVar
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,6 +13,25 @@ from steepest.landscapes import Lqr
 from steepest.nn.types import Values
 
 SHARE = 0.7  # of 1/(‖Σ‖‖M‖) at the start, a step of gradient descent; near K* steps are stable up to 1/(‖Σ*‖‖M*‖)
+
+
+Setting = TypeVar("Setting")
+
+
+@dataclass(frozen=True)
+class RandomSystems(kit.Claim[Setting]):
+    """Random linear quadratic systems that are stable without feedback."""
+
+    seeds: kit.Seeds = kit.param(10, "random systems")
+    states: kit.Count = kit.param(
+        4, "n, dimension of the state", scope=kit.between(3, 4, "more take more steps")
+    )
+    inputs: kit.Count = kit.param(2, "k, dimension of the input", scope=kit.choices(2, 3))
+    norm: kit.Positive = kit.param(
+        0.95,
+        "largest singular value of A",
+        scope=kit.between(0.85, 0.95, "below one K = 0 is stable"),
+    )
 
 
 def largest(matrix: jax.Array) -> jax.Array:

@@ -1,6 +1,7 @@
 """Exact laws of Langevin dynamics in the double well, and their limits as steps tend to zero."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,23 @@ MOMENTS = ("x²", "x⁴")
 ORDERS = (1, 2, 3, 4)  # powers of ε that are taken out
 PLACES = np.linspace(-1.8, 1.8, 37)  # where log densities are compared
 SPACING = 0.6  # of nodes on the line, in standard deviations of a step: rules of sums err by 1e-23
+
+
+@dataclass(frozen=True)
+class ExactLaws(kit.Claim[None]):
+    """Exact laws of walks in the double well, at steps from which the limit is extrapolated."""
+
+    betas: tuple[kit.Positive, ...] = kit.param(
+        (2.0, 4.0, 8.0),
+        "β of the exact laws in the double well",
+        unit="1/height",
+        scope=kit.choices((2.0, 4.0, 8.0), (3.0, 5.0, 9.0)),
+    )
+    steps: tuple[kit.Positive, ...] = kit.param(
+        (0.05, 0.025, 0.0125, 0.00625, 0.003125),
+        "ε of the exact laws in the double well, from which ε → 0 is extrapolated",
+        unit="time",
+    )
 
 
 class LineLaw(NamedTuple):

@@ -1,5 +1,6 @@
 """The bowl f = ‖x‖²/2 with bumps, walkers that sample it by values only, and descent among ripples."""
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -124,11 +125,11 @@ def heights(
 ) -> dict[int, kit.Values]:
     """Return f along the walks of some lanes, by lane, ``(dimensions, walkers, records)`` each."""
     lanes = np.array(list(temperatures))
-    single = lambda tree: jax.tree.map(lambda a: np.asarray(a, np.float32), tree)
+    single = partial(np.asarray, dtype=np.float32)
 
     def every(bumps: Bumps, starts: Array, temperatures: Array, key: kit.Key) -> Array:
-        one = lambda bumps, start, T, key: walk(bumps, start, T, at, key)
-        walkers = jax.vmap(one, (None, 0, None, 0))
+        from_start = lambda bumps, start, T, key: walk(bumps, start, T, at, key)
+        walkers = jax.vmap(from_start, (None, 0, None, 0))
         dimensions = jax.vmap(walkers, (0, 0, None, 0))
         # a lane has the same keys whichever other lanes there are
         keys = jax.random.split(key, (lanes.max() + 1, *starts.shape[1:3]))[lanes]
@@ -136,7 +137,13 @@ def heights(
 
     bumps = jax.tree.map(lambda *fields: np.stack(fields), *(walks.bumps[i] for i in lanes))
     args = (bumps, walks.starts[lanes], np.stack([*temperatures.values()]))
-    return dict(zip(lanes, np.asarray(kit.compiled(every)(*single(args), key), float), strict=True))
+    return dict(
+        zip(
+            lanes,
+            np.asarray(kit.compiled(every)(*jax.tree.map(single, args), key), float),
+            strict=True,
+        )
+    )
 
 
 def arrivals(heights: kit.Values, marks: np.ndarray) -> kit.Values:

@@ -193,7 +193,9 @@ def trapezoid_basis(count: int, terms: int) -> Basis:
     for k in range(terms):
         basis[k] = now * np.sqrt(weights)
         # √(k + 1) he_{k+1} = x he_k − √k he_{k−1}, normalized to E he_k² = 1
-        before, now = now, (nodes * now - np.sqrt(k) * before) / np.sqrt(k + 1)
+        following = (nodes * now - np.sqrt(k) * before) / np.sqrt(k + 1)
+        before = now
+        now = following
     return Basis(nodes, weights, basis.T)
 
 

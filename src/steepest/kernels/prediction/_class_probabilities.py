@@ -55,7 +55,7 @@ def mean_logistic(
 def logistic_probabilities(
     mean: Float[np.ndarray, " m"], variance: Float[np.ndarray, " m"], level: float
 ) -> ClassProbabilities:
-    """Return the probability of the label +1, σ of a Gaussian latent value; the interval is that of quantiles."""
+    """Return the probability of the label +1, σ of a Gaussian latent value; the interval has its quantiles as ends."""
     away = scipy.special.ndtri((1 + level) / 2) * np.sqrt(variance)
     return ClassProbabilities(
         mean_logistic(mean, variance),

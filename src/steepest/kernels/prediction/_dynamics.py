@@ -50,7 +50,7 @@ class KernelDynamics:
 
     c is one unless :func:`kernel_dynamics` was told of another risk. Of a matrix ``(n, n)`` several outputs are columns
     ``(n, k)``, each with this kernel by itself, as in infinitely wide networks. A kernel ``(n, k, n, k)`` couples them,
-    as that of a finite network; as a matrix ``(n k, n k)`` it would be read as n k examples.
+    as the kernel of a finite network does; as a matrix ``(n k, n k)`` it would be read as n k examples.
 
     Along the eigenvector v_k of cΘ/n with eigenvalue λ_k, residuals are multiplied by exp(−λ_k t) under the flow, and
     by (1 − ηλ_k) in each step of descent. Make it with :func:`kernel_dynamics`.
@@ -211,14 +211,15 @@ class KernelDynamics:
         targets = self._one_each("targets", targets)
         start = as_floats("outputs at the start", start).astype(float)
         n = len(self.eigenvalues)
-        one = (len(kernel), *targets.shape[1:])
-        if start.shape[max(start.ndim - len(one), 0) :] != one or len(kernel) < n:
+        of_network = (len(kernel), *targets.shape[1:])
+        if start.shape[max(start.ndim - len(of_network), 0) :] != of_network or len(kernel) < n:
+            expected = ", ".join(map(str, of_network))
             raise UserError(
-                f"outputs at the start: expected shape (..., {', '.join(map(str, one))}), a number for each of the "
+                f"outputs at the start: expected shape (..., {expected}), a number for each of the "
                 f"{len(kernel)} rows of the kernel, at least {n} of them, got {shown(start)}"
             )
-        networks = start.shape[: start.ndim - len(one)]
-        outputs = np.empty((*networks, len(progress.left), *one))
+        networks = start.shape[: start.ndim - len(of_network)]
+        outputs = np.empty((*networks, len(progress.left), *of_network))
         for index in np.ndindex(networks):
             f = start[index]
             outputs[index][:, :n] = self.train(progress, targets, f[:n])

@@ -100,7 +100,7 @@ def fit(
         targets: y, one column or several, which are independent draws with one kernel.
         noise: variance of the noise to begin at.
         learn_noise: whether it is learned.
-        kernel: which of both: the NNGP kernel is that of Bayesian networks, the NTK that of trained ones.
+        kernel: "nngp" of Bayesian networks, or "ntk" of trained ones.
         steps: of the search at most.
 
     Raises:
@@ -151,7 +151,8 @@ def fit(
         [low < value < high for value, (low, high) in zip(search.x, bounds, strict=True)]
     )
     slope = float(np.abs(np.where(free, search.jac, 0.0)).max())
-    hyperparameters, level = learned[0], learned[1] if learn_noise else noise
+    hyperparameters = learned[0]
+    level = learned[1] if learn_noise else noise
     network = limit(hyperparameters)
     try:
         process = gaussian_process(getattr(gram(network, x), kernel), y, level)

@@ -98,10 +98,10 @@ class Laplace:
                 for lower, w in zip(self.factor, self.curvature.T, strict=True)
             ]
         )
-        own = test - np.einsum("mn,cnm->cm", cross, bent)
+        remaining = test - np.einsum("mn,cnm->cm", cross, bent)
         white = np.stack([_whiten(self.joint, block) for block in bent])
         covariance = np.einsum("cnm,dnm->mcd", white, white, optimize=True)
-        return mean, covariance + own.T[:, :, None] * np.eye(mean.shape[1])
+        return mean, covariance + remaining.T[:, :, None] * np.eye(mean.shape[1])
 
     def predict(
         self, cross: Float[np.ndarray, "m n"], test: Float[np.ndarray, " m"], level: float = 0.95
@@ -319,7 +319,9 @@ def _climb(kernel: NDArray, alpha: NDArray, likelihood: Any, slope: Any, newton:
     f = kernel @ alpha
     value = objective(alpha, f)
     error = float(np.linalg.norm(slope(f) - alpha))
-    for steps in range(STEPS):  # noqa: B007
+    steps = 0
+    improves = True
+    while improves and steps < STEPS:
         step = newton(f) - alpha
         for halvings in range(HALVINGS):
             new = alpha + step / 2**halvings
@@ -335,8 +337,8 @@ def _climb(kernel: NDArray, alpha: NDArray, likelihood: Any, slope: Any, newton:
             f = ahead
             value = reached
             error = left
-        if not (risen or halved):
-            break
+        improves = risen or halved
+        steps += improves
     return Mode(f, alpha, error, steps, error <= TOLERANCE * float(np.linalg.norm(alpha)))
 
 

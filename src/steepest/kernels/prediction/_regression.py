@@ -216,15 +216,15 @@ def _of_each_noise(gram: Any, targets: Any, noise: NDArray, tolerance: float) ->
     columns = [part == k for k in range(len(distinct))]
     levels = [level.item() if level.size == 1 else level for level in distinct]
     parts = tuple(
-        gaussian_process(gram, y[:, own], level, tolerance=tolerance)
-        for own, level in zip(columns, levels, strict=True)
+        gaussian_process(gram, y[:, indices], level, tolerance=tolerance)
+        for indices, level in zip(columns, levels, strict=True)
     )
     coefficients = np.empty_like(y)
     likelihood = np.empty(y.shape[1])
-    for own, posterior in zip(columns, parts, strict=True):
-        coefficients[:, own] = posterior.solution.coefficients
+    for indices, posterior in zip(columns, parts, strict=True):
+        coefficients[:, indices] = posterior.solution.coefficients
         if posterior.log_likelihood is not None:
-            likelihood[own] = posterior.log_likelihood
+            likelihood[indices] = posterior.log_likelihood
     # the least accurate part says how good the whole is
     worst = max(parts, key=lambda posterior: posterior.solution.residual).solution
     solution = worst._replace(

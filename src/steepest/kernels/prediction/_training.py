@@ -163,7 +163,7 @@ class KernelTraining:
         small = self.start.size <= SMALL
         ways = ((EXPLICIT, FEW), (IMPLICIT, MOST)) if small else ((EXPLICIT, MOST),)
         for methods, most in ways:
-            with suppress(_TooMany):
+            with suppress(_TooManyError):
                 fine = self._solved(methods[0], times, tolerance, most)
                 coarse = self._solved(methods[1], times, COARSER * tolerance, most)
                 return fine[places], coarse[places]
@@ -179,7 +179,7 @@ class KernelTraining:
 
         def field(_: float, state: Vector) -> Vector:
             if next(count, None) is None:
-                raise _TooMany
+                raise _TooManyError
             pull = -self.objective.slope(state[:size].reshape(self.start.shape))
             moved = _times(self.kernel, pull, self.start.shape)
             return np.concatenate([moved.ravel(), pull.ravel()])
@@ -214,7 +214,7 @@ class KernelTraining:
         return run.y.T
 
 
-class _TooMany(Exception):  # noqa: N818
+class _TooManyError(Exception):
     """More gradients than one integration may take."""
 
 

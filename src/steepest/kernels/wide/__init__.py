@@ -1,7 +1,7 @@
 """Kernels of infinitely wide networks of any architecture: nodes, positions, displacements."""
 
 from steepest.kernels.wide import nodes as nodes  # registers the rules
-from steepest.kernels.wide._duals import NoSeries as NoSeries
+from steepest.kernels.wide._duals import NoSeriesError as NoSeriesError
 from steepest.kernels.wide._duals import has_series as has_series
 from steepest.kernels.wide._function import is_traced as is_traced
 from steepest.kernels.wide._function import kernel_function as kernel_function

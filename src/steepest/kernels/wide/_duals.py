@@ -52,7 +52,7 @@ NODES = (8, 16, 32, 64, 128, 256)
 FLOOR = 1e-12  # relative to the largest variance: where an angle is asked for, smaller ones count as this
 
 
-class NoSeries(UserError):  # noqa: N818
+class NoSeriesError(UserError):
     """A Hermite series does not meet the tolerance."""
 
 
@@ -320,7 +320,8 @@ class Series:
             return value, slope, mean
         still, steepness = at_rest(self.activation)
         or_at_rest = lambda values, still: xp.where(variances > 0, values, still)
-        value, slope = or_at_rest(value, still**2), or_at_rest(slope, steepness**2)
+        value = or_at_rest(value, still**2)
+        slope = or_at_rest(slope, steepness**2)
         return value, slope, or_at_rest(mean, still)
 
     def covers(self, variances: Any) -> Any:
@@ -367,7 +368,7 @@ class Expansion:
         activation: σ.
         step: 2 where all odd or all even coefficients are zero.
         first: 1 where the even ones are.
-        terms: of the series, those that are zero among them.
+        terms: of the series, zero ones among them.
     """
 
     activation: Activation
@@ -424,7 +425,8 @@ class Expansion:
         @jax.checkpoint  # or all positions' values at all nodes are kept for derivatives
         def one(variance: Array) -> tuple[Array, ...]:
             z = jnp.sqrt(jnp.where(variance > 0, variance, 1.0)) * nodes
-            σ, slope = self.activation(z), self.activation.slope(z)
+            σ = self.activation(z)
+            slope = self.activation.slope(z)
             return (σ**2) @ weights, (slope**2) @ weights, σ @ weights, σ @ orders
 
         value, slope, mean, h = jax.lax.map(one, variances.ravel(), batch_size=POSITIONS)
@@ -538,7 +540,7 @@ def dual_of(
     empty = len(live) < variances.size
     try:
         return _series(activation, *_on_grid(low / room, high * room), tolerance, empty)
-    except NoSeries:  # the range itself asks for less
+    except NoSeriesError:  # the range itself asks for less
         return _series(activation, low / room, high * room, tolerance, empty)
 
 
@@ -555,7 +557,7 @@ def _series(
     first, *later = TERMS
     try:
         return _series_of(activation, low, high, tolerance, empty, first)
-    except NoSeries:
+    except NoSeriesError:
         return _series_of(activation, low, high, tolerance, empty, *later)
 
 
@@ -573,7 +575,7 @@ def _series_of(
     left_slope = np.abs(1 - np.cumsum(k * h**2, 1) / middle[:, None] / slope[:, None]).max(0)
     enough = np.flatnonzero(np.maximum(left, left_slope) <= tolerance)
     if not len(enough):
-        raise NoSeries(
+        raise NoSeriesError(
             f"a Hermite series of {activation.name} cannot meet the tolerance {tolerance:g} at variances from "
             f"{low:.3g} to {high:.3g}: pass tolerance={2 * np.maximum(left, left_slope).min():.0e}, which it meets, or "
             "use a smaller c_w"

@@ -12,7 +12,7 @@ from jaxtyping import Array
 from steepest.kernels.wide._duals import Dual, Pairing
 from steepest.kernels.wide._layouts import AllPairs, Displacement, Layout, gains
 from steepest.kernels.wide._plan import Plan
-from steepest.kernels.wide._rule import Mixing, Pairs, Sides
+from steepest.kernels.wide._rule import Displaced, Displacements, Local, Mixing, Pairs, Sides
 from steepest.nn.layers._nodes import Attend
 
 PROGRAMS = 24  # architectures whose programs are held at a time: each takes 10 to 30 MB
@@ -86,7 +86,9 @@ def _by_displacement(
             layout = Displacement(plan, start, source, once)
             return _segment(plan, pairings, source, behind, layout, one, two)
 
-        behind[index] = plan.rules[index].displaced(Mixing(plan, index, run))
+        rule = plan.rules[index]
+        assert isinstance(rule, Displaced)  # or displacements would not be apart
+        behind[index] = rule.displaced(Displacements(plan, index, run))
         if not keeps(index):  # else displacements differ in their numbers
             apart = Displacement(plan, (), index, once)
             behind[index] = gained(behind[index], index, apart, one, two)
@@ -139,7 +141,7 @@ def behind_node(
     rule = layout.plan.rules[index]
     if not rule.node.sources:
         return Pairs(_products(layout, one, two), None)
-    if rule.mixes:
+    if isinstance(rule, Mixing):
         sides = [*one.get(index, ())], [*two.get(index, ())]
         pairs = read[0].map(lambda k: rule.all_pairs(k, index, layout, *sides))
         return gained(pairs, index, layout, one, two)
@@ -157,7 +159,9 @@ def _apart(
     """Apply the rule of a node that keeps displacements apart, with its numbers spread over the pairs."""
     first = [layout.one(numbers, index) for numbers in one.get(index, ())]
     second = [layout.two(numbers, index) for numbers in two.get(index, ())]
-    pairs = layout.plan.rules[index].pairs(read, index, layout, first, second, pairing)
+    rule = layout.plan.rules[index]
+    assert isinstance(rule, Local)
+    pairs = rule.pairs(read, index, layout, first, second, pairing)
     return gained(pairs, index, layout, one, two)
 
 
@@ -206,7 +210,7 @@ def _segment(
     computed: dict[int, Pairs] = {}
 
     def read(index: int) -> Pairs:
-        if index in computed or not rules[index].mixes:
+        if index in computed or not isinstance(rules[index], Mixing):
             return computed[index]
         if not plan.limit.spaces[index]:
             return behind[index]
@@ -214,7 +218,7 @@ def _segment(
         chosen = behind[index].map(lambda kernel: kernel[slot])
         return gained(chosen, index, layout, one, two)
 
-    if rules[end].mixes:
+    if isinstance(rules[end], Mixing):
         return read(end)
     for index in plan.segment(end):
         if not rules[index].node.sources:

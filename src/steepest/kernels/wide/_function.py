@@ -105,11 +105,13 @@ def kernel_function(
                     "jax.vmap for several, or gram"
                 )
         batch = lambda given: None if given is None else jnp.asarray(given)[None]
-        one = _walked(chosen, duals, batch(x), batch(mask))
-        two = _walked(chosen, duals, batch(other), batch(other_mask))
-        pairs = evaluate(chosen, one.padded_duals(), len(general.nodes) - 1, one.sides, two.sides)
+        first = _walked(chosen, duals, batch(x), batch(mask))
+        second = _walked(chosen, duals, batch(other), batch(other_mask))
+        pairs = evaluate(
+            chosen, first.padded_duals(), len(general.nodes) - 1, first.sides, second.sides
+        )
         theta = jnp.zeros(()) if pairs.theta is None else pairs.theta[0, 0]
-        inside = jnp.asarray([True, *one.covered, *two.covered]).all()
+        inside = jnp.asarray([True, *first.covered, *second.covered]).all()
         valid = jnp.where(inside, 1.0, jnp.nan)
         return Kernels(pairs.k[0, 0] * valid, theta * valid)
 
@@ -190,17 +192,19 @@ def traced_gram(
         _need_space(limit)
     plan = plan_of(general, masked=mask is not None or other_mask is not None)
     x = jnp.asarray(x, float)
-    one = _walked(plan, None, x, mask)
-    two = one if other is None else _walked(plan, None, jnp.asarray(other, x.dtype), other_mask)
-    columns = {i: [jnp.swapaxes(a, -1, -2) for a in arrays] for i, arrays in two.sides.items()}
-    rows = {i: [jnp.moveaxis(a, -2, 0) for a in arrays] for i, arrays in one.sides.items()}
-    duals = one.padded_duals()
+    first = _walked(plan, None, x, mask)
+    second = (
+        first if other is None else _walked(plan, None, jnp.asarray(other, x.dtype), other_mask)
+    )
+    columns = {i: [jnp.swapaxes(a, -1, -2) for a in arrays] for i, arrays in second.sides.items()}
+    rows = {i: [jnp.moveaxis(a, -2, 0) for a in arrays] for i, arrays in first.sides.items()}
+    duals = first.padded_duals()
     end = len(general.nodes) - 1
 
     @jax.checkpoint  # or derivatives would keep every layer of every pair
     def row(sides: dict[int, list[Array]]) -> tuple[Array, Array]:
-        first = {i: [a[..., None, :] for a in arrays] for i, arrays in sides.items()}
-        pairs = evaluate(plan, duals, end, first, columns)
+        of_row = {i: [a[..., None, :] for a in arrays] for i, arrays in sides.items()}
+        pairs = evaluate(plan, duals, end, of_row, columns)
         theta = jnp.zeros_like(pairs.k) if pairs.theta is None else pairs.theta
         return pairs.k[0], theta[0]
 
@@ -208,13 +212,13 @@ def traced_gram(
     size = min(len(x), max(1, CELLS // (m * plan.cells)))
     k, theta = jax.lax.map(row, rows, batch_size=size)
     if other is None:
-        last = one.diagonals[-1]
+        last = first.diagonals[-1]
         exact = (last.k, last.theta)
         k, theta = (
             a if d is None else jnp.fill_diagonal((a + a.T) / 2, d, inplace=False)
             for a, d in zip((k, theta), exact, strict=True)
         )
-    errors = [jnp.zeros(()), *_remainders(one), *([] if other is None else _remainders(two))]
+    errors = [jnp.zeros(()), *_remainders(first), *([] if other is None else _remainders(second))]
     return TracedGram(k, theta, jnp.stack(errors).max())
 
 

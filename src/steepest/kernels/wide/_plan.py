@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
-from steepest.kernels.wide._rule import Rule, rule_of
+from steepest.kernels.wide._rule import Displaced, Mixing, Rule, rule_of
 from steepest.nn.layers import WideLimit
 
 
@@ -76,7 +76,7 @@ class Plan:
         ahead = [end]
         while ahead:
             index = ahead.pop()
-            if index in reached or (self.rules[index].mixes and index != end):
+            if index in reached or (isinstance(self.rules[index], Mixing) and index != end):
                 continue
             reached.add(index)
             ahead += self.limit.nodes[index].sources
@@ -84,7 +84,7 @@ class Plan:
 
     def mixing(self) -> list[int]:
         """List the nodes that mix displacements, in order."""
-        return [i for i, rule in enumerate(self.rules) if rule.mixes]
+        return [i for i, rule in enumerate(self.rules) if isinstance(rule, Mixing)]
 
 
 def plan_of(
@@ -146,7 +146,8 @@ def _keeps_apart(
     rule: Rule, sources: tuple[int, ...], limit: WideLimit, strides: list, sizes: tuple
 ) -> bool:
     """Tell whether what a node does to a displacement depends on it alone."""
-    if not rule.apart or len({strides[source] for source in sources}) > 1:
+    mixed = isinstance(rule, Mixing) and not isinstance(rule, Displaced)
+    if mixed or len({strides[source] for source in sources}) > 1:
         return False
     if rule.window is None or rule.window.padding != "circular":
         return True

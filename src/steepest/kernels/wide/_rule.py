@@ -4,6 +4,7 @@ A rule changes the kernels of pairs of positions, what is known of each input wi
 which pairs the nodes before must provide. The defaults hold for a node that acts on each position for itself.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from types import ModuleType
@@ -119,7 +120,7 @@ class Step(NamedTuple):
         return self.plan.limit.spaces[self.plan.limit.nodes[self.index].sources[0]]
 
 
-class Mixing(NamedTuple):
+class Displacements(NamedTuple):
     """What a rule that mixes positions is told where displacements run apart.
 
     Attributes:
@@ -144,22 +145,14 @@ class Mixing(NamedTuple):
 
 
 class Rule(Generic[N]):
-    """The rule of one node; a kind of node registers its own by :func:`rule_for`.
+    """The rule of one node, as far as plans need it; a kind of node registers its own by :func:`rule_for`.
 
     Attributes:
         node: the node, with its coefficients.
-        mixes: whether pairs of positions are mixed, so that displacements end there.
-        meets: whether positions meet others of the same input, so that the diagonal comes from pairs.
-        fills: whether zeros where no position exists would be out of its range.
-        apart: whether a displacement stays one, or is mixed displacement by displacement.
         weighs: whether there is a gain although no positions are left.
         drawn: whether there is a kernel only in the mean over draws.
     """
 
-    mixes: ClassVar[bool] = False
-    meets: ClassVar[bool] = False
-    fills: ClassVar[bool] = False
-    apart: ClassVar[bool] = True
     weighs: ClassVar[bool] = False
     drawn: ClassVar[bool] = False
 
@@ -180,17 +173,34 @@ class Rule(Generic[N]):
         return present(reduce(xp.logical_and, read), xp)
 
     def arrays(self, dual: "Dual | None") -> int:
-        """Count the arrays of ``numbers``."""
+        """Count the arrays of numbers that pairs need at single positions."""
         return 0
+
+
+class Computed(Rule[N], ABC):
+    """The rule of a node that is computed from others.
+
+    Attributes:
+        meets: whether positions meet others of the same input, so that the diagonal comes from pairs.
+        fills: whether zeros where no position exists would be out of its range.
+    """
+
+    meets: ClassVar[bool] = False
+    fills: ClassVar[bool] = False
 
     def numbers(self, step: Step) -> list[Values]:
         """Return what pairs need at single positions, arrays ``(…, *space, n)``."""
         return []
 
+    @abstractmethod
     def diagonal(self, step: Step, numbers: list[Values]) -> Diagonal:
         """Change what is known of each input with itself."""
-        raise NotImplementedError
 
+
+class Local(Computed[N]):
+    """The rule of a node that keeps displacements: it acts on each position for itself, or on windows."""
+
+    @abstractmethod
     def pairs(
         self,
         read: list[Pairs],
@@ -200,7 +210,7 @@ class Rule(Generic[N]):
         two: list[Array],
         pairing: "Pairing | None",
     ) -> Pairs:
-        """Change the kernels of pairs, where displacements stay apart.
+        """Change the kernels of pairs.
 
         Args:
             read: the pairs of the sources.
@@ -210,17 +220,24 @@ class Rule(Generic[N]):
             two: the same of the second inputs.
             pairing: the expectations of its activation, if it has one.
         """
-        raise NotImplementedError
 
+
+class Mixing(Computed[N]):
+    """The rule of a node that mixes positions, for which all pairs of them are computed at once."""
+
+    @abstractmethod
     def all_pairs(
         self, k: Array, index: int, layout: "AllPairs", one: list[Array], two: list[Array]
     ) -> Array:
-        """Mix positions of either kernel, all pairs of them at once; numbers come as they are."""
-        raise NotImplementedError
+        """Mix positions of either kernel; numbers at single positions come as they are."""
 
-    def displaced(self, at: Mixing) -> Pairs:
-        """Mix positions, displacement by displacement."""
-        raise NotImplementedError
+
+class Displaced(Mixing[N]):
+    """The rule of a node that mixes positions displacement by displacement too."""
+
+    @abstractmethod
+    def displaced(self, at: Displacements) -> Pairs:
+        """Mix positions, from the pairs of one displacement after the other."""
 
 
 RULES: dict[type, type[Rule]] = {}

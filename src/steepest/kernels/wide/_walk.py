@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from steepest.kernels.wide._duals import Dual, Series, dual_of
 from steepest.kernels.wide._plan import Plan
 from steepest.kernels.wide._presence import Mask, followed, presence
-from steepest.kernels.wide._rule import Diagonal, Presence, Rule, Step, Values
+from steepest.kernels.wide._rule import Computed, Diagonal, Presence, Step, Values
 from steepest.nn.activations import Activation
 from steepest.nn.layers._nodes import Activate
 
@@ -108,6 +108,7 @@ class Walk:
             weights: those of an attention node.
         """
         rule = self.plan.rules[index]
+        assert isinstance(rule, Computed)  # all but the inputs are
         read = [self.diagonals[source] for source in rule.node.sources]
         if rule.fills:
             read[0] = self._filled(read[0], self.places[rule.node.sources[0]])
@@ -165,7 +166,7 @@ def _gain_side(at: Presence) -> list[Values]:
     return [] if at.gain is None else [at.gain[..., None]]
 
 
-def _gained(diagonal: Diagonal, at: Presence, rule: Rule) -> Diagonal:
+def _gained(diagonal: Diagonal, at: Presence, rule: Computed) -> Diagonal:
     """Multiply by γ² what is not so yet; kernels that come from pairs are."""
     if at.gain is None:
         return diagonal

@@ -140,7 +140,10 @@ def gradient_features(
         most = GRADIENTS // bytes_of_one
         attached.batches.size = max(1, min(whole("micro_batch", micro_batch, 1), most))
         models = [attached] if checkpoints is None else _with_weights(attached, model, checkpoints)
-        parts = [_of_model(one, law, replace(sketch, model=i)) for i, one in enumerate(models)]
+        parts = [
+            _of_model(checkpoint, law, replace(sketch, model=i))
+            for i, checkpoint in enumerate(models)
+        ]
     features, values, residuals, curvatures = map(np.stack, zip(*parts, strict=True))
     return GradientFeatures(
         features, values, residuals, curvatures, attached.size, sketch.dimension, sketch.seed
@@ -228,7 +231,7 @@ def _check_order(data: Any) -> None:
     """
     inner = getattr(getattr(data, "batch_sampler", None), "sampler", None)
     samplers = (getattr(data, "sampler", None), inner)
-    if any(is_of(one, "torch", kind) for one in samplers for kind in SHUFFLING):
+    if any(is_of(sampler, "torch", kind) for sampler in samplers for kind in SHUFFLING):
         raise UserError(
             "this loader shuffles, so that nobody knows which row is which example; give one with shuffle=False, or "
             "the arrays (x, y)"
@@ -245,7 +248,7 @@ def check_alike(first: GradientFeatures, second: GradientFeatures) -> None:
         other = second if isinstance(first, GradientFeatures) else first
         raise UserError(f"expected what gradient_features returns, got {shown(other)}")
     facts = [
-        (len(one.features), one.parameters, one.dimension, one.seed) for one in (first, second)
+        (len(side.features), side.parameters, side.dimension, side.seed) for side in (first, second)
     ]
     if facts[0] != facts[1]:
         names = ("models", "weights", "dimension", "seed")

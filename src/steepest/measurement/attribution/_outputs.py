@@ -72,10 +72,10 @@ def margin(outputs: Any, targets: Any) -> Any:
     """
     if outputs.ndim == 1 or outputs.shape[1] == 1:
         return (2 * targets.reshape(-1) - 1) * outputs.reshape(-1)
-    own = targets.reshape(-1, 1) == _count_like(outputs)
+    is_target = targets.reshape(-1, 1) == _count_like(outputs)
     where = _where(outputs)
-    right = where(own, outputs, 0.0).sum(-1)
-    others = where(own, -np.inf, outputs)
+    right = where(is_target, outputs, 0.0).sum(-1)
+    others = where(is_target, -np.inf, outputs)
     return right - _logsumexp(others)
 
 

@@ -95,6 +95,6 @@ def mixed(bits: Any, constant: Any) -> Any:
     """Mix 32 bits, one to one."""
     for shift, factor in ROUNDS:
         bits = bits ^ (bits >> constant(shift))
-        # 64 bits with a sign overflow here, and their lower half is right all the same
+        # 64 bits with a sign overflow here, which leaves their lower half right
         bits = (bits * constant(factor)) & constant(MASK)
     return bits ^ (bits >> constant(LAST_SHIFT))

@@ -239,7 +239,8 @@ def _step_raised(run: "TrainingRun") -> Said:
     if "lr" not in run.columns:
         return None
     both = np.isfinite(run.columns["lr"]) & np.isfinite(run[names.LOSS].values)
-    steps, lr = run.steps[both], run.columns["lr"][both]
+    steps = run.steps[both]
+    lr = run.columns["lr"][both]
     losses = run[names.LOSS].values[both]
     jumps = np.flatnonzero(
         (lr[1:] > 2.9 * lr[:-1]) & (lr[:-1] < 0.95 * np.maximum.accumulate(lr)[:-1])

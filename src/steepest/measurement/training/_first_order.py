@@ -139,7 +139,7 @@ class FirstOrder:
     def look(
         self, step: int, model: Any, loss: Any = None, wanted: bool = False, slope: Any = None
     ) -> list[StepNumbers]:
-        """Take the numbers of now; return those that have come in since the last look, in the order of their steps.
+        """Take the numbers of now; return what has come in since the last look, in the order of their steps.
 
         On a processor they come in at once, on an accelerator some steps later, so that nothing waits for it.
 
@@ -167,7 +167,8 @@ class FirstOrder:
         self._held.append(Look(step, norms, _taken(loss), _taken(slope)))
         if len(self._held) >= HELD or self._has_arrived():
             self._fetch()
-        news, self._news = self._checked(self._news, model), []
+        news = self._checked(self._news, model)
+        self._news = []
         if due:
             self._last = self._clock() - begun
             # the first ones compile what they need, once
@@ -276,13 +277,15 @@ class FirstOrder:
 
     def _fetch(self) -> None:
         """Bring what is held to the host; it is news for the next look."""
-        held, self._held = self._held, []
+        held = self._held
+        self._held = []
         on_device = [row for look in held if look.norms is not NOT_TAKEN for row in look.norms]
         rows = iter(self._weights.fetch(on_device) if self._weights and on_device else ())
         for look in held:
             is_taken = look.norms is not NOT_TAKEN
             norms = Norms(*(next(rows) for _ in look.norms)) if is_taken else NOT_TAKEN
-            loss, slope = self._number(look.loss), self._number(look.slope)
+            loss = self._number(look.loss)
+            slope = self._number(look.slope)
             self._fetched.append(Look(look.step, norms, loss, slope))
             self._news.append(_numbers(look.step, norms, loss))
 

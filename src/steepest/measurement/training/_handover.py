@@ -47,7 +47,7 @@ def receivers(to: Any) -> tuple[Receiver, ...]:
     if to is None:
         return ()
     if isinstance(to, list | tuple):
-        return tuple(receiver for one in to for receiver in receivers(one))
+        return tuple(receiver for part in to for receiver in receivers(part))
     if callable(getattr(to, "add_scalar", None)):
         draws = callable(getattr(to, "add_histogram", None))
         return (Receiver(lambda record, arrays: _to_tensorboard(to, record, arrays), draws),)

@@ -246,7 +246,8 @@ class Monitor:
             grad_norm: the norm of its gradient before clipping, as ``clip_grad_norm_`` of torch returns it.
         """
         if not now and self._can_wait(step, loss, grad_norm):
-            self.last, self.model = step, model
+            self.last = step
+            self.model = model
             self.calls += 1
             return None
         if self.stopped:
@@ -256,10 +257,12 @@ class Monitor:
         except UserError as trouble:  # a training must not end because of its monitor
             self.stop(str(trouble))
             return None
-        begun, spent = self.clock(), self.spent
+        begun = self.clock()
+        spent = self.spent
         record = self._looked(begun, step, model, optimizer, now, lr, loss, grad_norm)
         self.besides += self.clock() - begun - (self.spent - spent)
-        self.last, self.wake = step, self._next(step)
+        self.last = step
+        self.wake = self._next(step)
         judges = self.warn and self.stationary and not self.gone
         self.calm = self.course.calm() if judges else sys.float_info.max
         return record
@@ -440,7 +443,7 @@ class Monitor:
             self._say("own step", f"nothing is heard of the steps: {first_line(trouble)}")
 
     def _look(self, step: int, model: Any, loss: Any, slope: Any) -> list[StepNumbers]:
-        """Take first-order numbers; return those that have come in, of this step or of earlier ones."""
+        """Take first-order numbers; return what has come in, of this step or of earlier ones."""
         if self.first_order is None:
             return []
         try:

@@ -83,8 +83,8 @@ class ContrastiveFewLabels(kit.Claim[Draws]):
         ]
         # every matrix in one list, so that the losses are compiled once
         together = np.concatenate([weights, random], 1).swapaxes(0, 1)
-        found = losses(setting.images, together, zipf(0.0)[None])
-        supervised = found.supervised[..., 0].T
+        measured = losses(setting.images, together, zipf(0.0)[None])
+        supervised = measured.supervised[..., 0].T
         return kit.seen(
             trained_supervised=("seed k", supervised[:, : len(self.ks)]),
             random_supervised=("seed k", supervised[:, len(self.ks) :]),

@@ -90,9 +90,9 @@ class ContrastiveRanking(kit.Claim[Draws]):
     def observe(self, setting, key):
         family = [(k, scale) for k in self.ks for scale in self.amplitudes]
         shares = np.stack([zipf(0.0), zipf(self.skew)])
-        found = losses(setting.images, matrices(setting.noise, family), shares)
+        measured = losses(setting.images, matrices(setting.noise, family), shares)
         return kit.seen(
-            **{name: ("family seed shares", values) for name, values in found._asdict().items()}
+            **{name: ("family seed shares", values) for name, values in measured._asdict().items()}
         )
 
     def run_conditions(self, observed):
@@ -126,7 +126,8 @@ class ContrastiveRanking(kit.Claim[Draws]):
         return (missing / (weight * equal.spread)).where(equal.un > 1, 0.0)
 
     def judge(self, law, seen):
-        first, last = self.amplitudes[1], self.amplitudes[-1]
+        first = self.amplitudes[1]
+        last = self.amplitudes[-1]
         label = f"sign of ΔL_sup ΔL_un, k = {max(self.ks)}, scale {first:g} to {last:g}, off −1"
         yield kit.agrees("ranking", abs(seen.order - law.ranking), 0.0, label=label)
         label = "L^= − 1 less its bound by the spread"

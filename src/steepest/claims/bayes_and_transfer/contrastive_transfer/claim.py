@@ -143,15 +143,15 @@ class ContrastiveTransfer(kit.Claim[Draws]):
         family += [(self.middle, scale) for scale in self.small]
         of_pairs = np.stack([zipf(0.0), zipf(self.skew + self.other_skew)])
         weights = matrices(setting.noise, family)
-        found = losses(setting.images, weights, self.shares, of_pairs)
+        measured = losses(setting.images, weights, self.shares, of_pairs)
         dims = "family seed shares"
         rng = kit.numpy_generator(key)
         small = setting.features(self.middle, BLOCK_SCALE)
         blocks = [block_slacks(features, self.blocks, self.draws, rng) for features in small]
         return kit.seen(
-            un=(dims, found.un),
-            different=(dims, found.different),
-            supervised=(dims, found.supervised),
+            un=(dims, measured.un),
+            different=(dims, measured.different),
+            supervised=(dims, measured.supervised),
             blocks=("seed block", blocks),
         )
 

@@ -66,11 +66,11 @@ def _weighted(forms: Values, shares: Values) -> Slack:
     pairs = pair_weights(shares)
     # half of ℓ''(0) = 1/(4 log 2)
     unit = 1 / (8 * LOG_TWO)
-    own = forms.diagonal()
+    diagonal = forms.diagonal()
     weight = pairs.collision / (1 - pairs.collision)
     return Slack(
-        float(unit * (pairs.different.sum(1) * own).sum()),
+        float(unit * (pairs.different.sum(1) * diagonal).sum()),
         float(unit * (pairs.different * forms).sum()),
         # x⁺ and x⁻ are of one class: v has the variance 2fᵀΣf
-        float(unit * weight * 2 * (pairs.same * own).sum()),
+        float(unit * weight * 2 * (pairs.same * diagonal).sum()),
     )

@@ -283,7 +283,8 @@ class Catapult(kit.Claim[Setting]):
 
     def paths_of_rule(self, setting: Setting, rule: Callable[..., Values]) -> dict[str, tuple]:
         """Return the paths of another rule for λ."""
-        output, ntk = setting.output, setting.ntk
+        output = setting.output
+        ntk = setting.ntk
         lr = self.multiple / ntk
         path = []
         with np.errstate(all="ignore"):  # a wrong rule may diverge

@@ -126,8 +126,8 @@ class FlatSaddleTime(kit.Claim[Values]):
         depths = np.broadcast_to(np.array(self.depths)[:, None, None], grid).ravel()
         # in the singular vectors of Y, which changes no time
         target = np.diag(self.singular)
-        one = lambda case: time_to_learn(case[0], case[1], target, self.share)
-        every = kit.compiled(lambda starts, depths: jax.lax.map(one, (starts, depths)))
+        time_of = lambda case: time_to_learn(case[0], case[1], target, self.share)
+        every = kit.compiled(lambda starts, depths: jax.lax.map(time_of, (starts, depths)))
         times, arrived = (np.asarray(values).reshape(grid) for values in every(starts, depths))
         return kit.seen(
             mode_time=("depth scale", times[..., 0]),

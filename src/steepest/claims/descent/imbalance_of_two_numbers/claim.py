@@ -1,6 +1,8 @@
 """The flow of a product uv to y ends at the rate √(δ² + 4y²), where δ = u² − v² is its imbalance.
 
 The flow on (y − uv)²/2 conserves δ. Descent with a small step η loses the share η ∫ e de/√(δ² + 4(y − e)²) of δ, with e
+from functools import partial
+
 from 0 to the first error.
 """
 
@@ -81,9 +83,8 @@ class ImbalanceOfTwoNumbers(kit.Claim[None]):
     def observe(self, setting, key):
         y = self.targets[0]
         readings = np.array([self.fall - LATE, self.fall])
-        flows = kit.compiled(
-            lambda deltas: jax.lax.map(lambda d: late_rate(d, self.product, y, readings), deltas)
-        )
+        late = lambda delta: late_rate(delta, self.product, y, readings)
+        flows = kit.compiled(partial(jax.lax.map, late))
         rate, arrived = flows(jnp.asarray(self.imbalances))
         numbers = (self.unbalanced, self.product, y, np.array(self.rates))
         return kit.seen(

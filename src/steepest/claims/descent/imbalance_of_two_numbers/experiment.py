@@ -43,7 +43,9 @@ def share_lost(
     u, v = start(delta, product)
     for _ in range(round(steps)):
         move = rates * (target - u * v)
-        u, v = u + move * v, v + move * u
+        moved = u + move * v
+        v = v + move * u
+        u = moved
     return 1 - (u**2 - v**2) / delta
 
 

@@ -243,7 +243,9 @@ def descend_adaptively(
         steepest = levels_u[..., 0] ** 2 + levels_v[..., 0] ** 2 + 2 * np.sqrt(2 * risk)
         lr = 1 / (2 * steepest)[..., None, None]
         slowest = levels_u[..., -1] ** 2 + levels_v[..., -1] ** 2
-        U, V = U + lr * error @ V, V + lr * error.mT @ U
+        moved = U + lr * error @ V
+        V = V + lr * error.mT @ U
+        U = moved
         after = ((Y - U @ V.mT) ** 2).sum((-2, -1)) / 2
         ratio = (1 - after / np.maximum(risk, 1e-300)) / (lr[..., 0, 0] * slowest)
         least = np.where(going, np.minimum(least, ratio), least)

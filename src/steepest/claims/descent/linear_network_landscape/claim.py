@@ -148,13 +148,13 @@ class LinearNetworkLandscape(kit.Claim[Setting]):
 
     def observe(self, setting, key):
         target = setting.left * np.array(self.singular) @ setting.right.T
-        found, unbalanced, middles = certificates(target, setting.points, setting.middles)
+        balanced, unbalanced, middles = certificates(target, setting.points, setting.middles)
         spectra = lambda points: padded([point.eigenvalues for point in points], fill=0.0)
         return kit.seen(
-            gradient=("point", [point.gradient for point in found]),
-            lowest=("point", [point.lowest for point in found]),
-            index=("point", [float(point.index) for point in found]),
-            spectrum=("point eigenvalue", spectra(found)),
+            gradient=("point", [point.gradient for point in balanced]),
+            lowest=("point", [point.lowest for point in balanced]),
+            index=("point", [float(point.index) for point in balanced]),
+            spectrum=("point eigenvalue", spectra(balanced)),
             unbalanced_lowest=("point", [point.lowest for point in unbalanced]),
             unbalanced_index=("point", [float(point.index) for point in unbalanced]),
             unbalanced_spectrum=("point eigenvalue", spectra(unbalanced)),

@@ -71,7 +71,7 @@ def certificates(
         middles: W_2 of critical points of three layers with W_1 = W_3 = 0.
     """
     risk = linear_network_risk(target)
-    found: list[list[Critical]] = [[], [], []]
+    points_of_kinds: list[list[Critical]] = [[], [], []]
     for points in networks:
         shifted = (UNBALANCED * points[0], *points[1:-1], points[-1] / UNBALANCED)
         groups = [points, shifted]
@@ -81,8 +81,8 @@ def certificates(
         together = tuple(np.concatenate(layer) for layer in zip(*groups, strict=True))
         of_network = iter(strict_saddles(risk, together))
         for place, group in enumerate(groups):
-            found[place] += [next(of_network) for _ in group[0]]
-    return found
+            points_of_kinds[place] += [next(of_network) for _ in group[0]]
+    return points_of_kinds
 
 
 def fall(target: Values, layers: list[Values]) -> Values:

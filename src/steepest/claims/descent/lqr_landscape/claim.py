@@ -178,8 +178,8 @@ def dominance() -> Values:
 
     def ratio(a: jax.Array, q: jax.Array, gain: jax.Array) -> jax.Array:
         matrix = lambda number: jnp.reshape(number, (1, 1))
-        one = jnp.ones((1, 1))
-        system = Lqr(matrix(a), one, matrix(q), one, one)
+        unit = jnp.ones((1, 1))
+        system = Lqr(matrix(a), unit, matrix(q), unit, unit)
         K = matrix(gain * a)
         return system.excess(K, system.optimum) / (system.gradient(K) ** 2).sum()
 

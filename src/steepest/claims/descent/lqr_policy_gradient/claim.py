@@ -15,7 +15,7 @@ from jax.typing import ArrayLike
 from scipy.linalg import solve_discrete_lyapunov
 
 from steepest import kit
-from steepest.claims.descent._lqr import drawn, riccati
+from steepest.claims.descent._lqr import RandomSystems, drawn, riccati
 from steepest.claims.descent.lqr_policy_gradient.experiment import (
     METHODS,
     LqrPoint,
@@ -43,19 +43,9 @@ class Setting(NamedTuple):
 
 
 @kit.claim
-class LqrPolicyGradient(kit.Claim[Setting]):
+class LqrPolicyGradient(RandomSystems[Setting]):
     """Random systems with two inputs, descents by four methods from two starts."""
 
-    seeds: kit.Seeds = kit.param(10, "random systems")
-    states: kit.Count = kit.param(
-        4, "n, dimension of the state", scope=kit.between(3, 4, "more take more steps")
-    )
-    inputs: kit.Count = kit.param(2, "k, dimension of the input", scope=kit.choices(2, 3))
-    norm: kit.Positive = kit.param(
-        0.95,
-        "largest singular value of A",
-        scope=kit.between(0.85, 0.95, "below one K = 0 is stable"),
-    )
     spanned: kit.Count = kit.param(
         4,
         "dimensions that the first states span",
@@ -263,7 +253,7 @@ class LqrPolicyGradient(kit.Claim[Setting]):
 def _lowest(systems: Lqr) -> Values:
     """Return the lowest eigenvalues of M* and of Σ* of each system, ``(seed, 2)``, by SciPy."""
     rows = (Lqr(*row) for row in zip(*map(np.asarray, systems), strict=True))
-    return np.array([[np.linalg.eigvalsh(each)[0] for each in optimum(row)] for row in rows])
+    return np.array([[np.linalg.eigvalsh(matrix)[0] for matrix in optimum(row)] for row in rows])
 
 
 def optimum(system: Lqr) -> tuple[Values, Values]:

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.linalg import solve_discrete_lyapunov
 
 from steepest import kit
-from steepest.claims.descent._lqr import drawn
+from steepest.claims.descent._lqr import RandomSystems, drawn
 from steepest.claims.descent.lqr_rollouts.experiment import rollout_descent, rollout_gradients
 from steepest.landscapes import Lqr
 from steepest.nn.types import Values
@@ -26,19 +26,9 @@ LOST = 1e9
 
 
 @kit.claim
-class LqrRollouts(kit.Claim[Lqr]):
+class LqrRollouts(RandomSystems[Lqr]):
     """Random systems with two inputs and systems of one state, and the costs of Gaussian rollouts."""
 
-    seeds: kit.Seeds = kit.param(10, "random systems")
-    states: kit.Count = kit.param(
-        4, "n, dimension of the state", scope=kit.between(3, 4, "more take more steps")
-    )
-    inputs: kit.Count = kit.param(2, "k, dimension of the input", scope=kit.choices(2, 3))
-    norm: kit.Positive = kit.param(
-        0.95,
-        "largest singular value of A",
-        scope=kit.between(0.85, 0.95, "below one K = 0 is stable"),
-    )
     narrow: kit.Positive = kit.param(
         0.8,
         "standard deviation of the first state's narrowest coordinate; the widest has 1",

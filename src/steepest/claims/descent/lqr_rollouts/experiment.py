@@ -22,8 +22,8 @@ def rollout_gradients(
     starts = jax.random.split(for_starts, count)
 
     def costs(sign: jax.Array) -> jax.Array:
-        one = lambda U, key: system.rollouts(K + sign * U, key, 1, length)[0]
-        return jax.vmap(one)(directions, starts)
+        rollout = lambda U, key: system.rollouts(K + sign * U, key, 1, length)[0]
+        return jax.vmap(rollout)(directions, starts)
 
     above, below = jax.vmap(costs)(jnp.array([1.0, -1.0]))
     # on a sphere E UUᵀ = (r²/D) I, so that E (D/r²)⟨∇C, U⟩U = ∇C
@@ -50,8 +50,8 @@ def rollout_descent(
     lr = gradient_step(system, start) / 2
 
     def step(K: jax.Array, key: kit.Key) -> tuple[jax.Array, jax.Array]:
-        both, one = rollout_gradients(system, K, key, count, length, radius)
-        gradient = jnp.where(sided == 0, both.mean(0), one.mean(0))
+        two_sided, one_sided = rollout_gradients(system, K, key, count, length, radius)
+        gradient = jnp.where(sided == 0, two_sided.mean(0), one_sided.mean(0))
         return K - lr * gradient, system.excess(K, optimum) / optimum.cost
 
     return jax.lax.scan(step, start, jax.random.split(key, steps + 1))[1]

@@ -46,8 +46,8 @@ class AnnealingPoint(kit.Point):
         for_start, for_walk = jax.random.split(key)
         # starts of the law without bumps
         starts = jax.random.normal(for_start, (self.walkers, d))
-        one = lambda start, key: walk(bumps, start, jnp.ones(steps), marks, key)
-        heights = jax.vmap(one)(starts, kit.keys(for_walk, self.walkers))
+        from_start = lambda start, key: walk(bumps, start, jnp.ones(steps), marks, key)
+        heights = jax.vmap(from_start)(starts, kit.keys(for_walk, self.walkers))
         return {"excess": heights.mean(1) / (d / 2)}
 
     def run_conditions(self, observed):

@@ -14,6 +14,7 @@ from steepest.claims.noise._double_well_walk import (
     GIBBS,
     MOMENTS,
     ORDERS,
+    ExactLaws,
     limit,
     line_expansion,
     line_law,
@@ -43,20 +44,9 @@ TRANSPORT = 1e-4
 
 
 @kit.claim
-class LangevinGibbs(kit.Claim[None]):
+class LangevinGibbs(ExactLaws):
     """Exact laws of walks in a double well and on a parabola, and walkers in the double well."""
 
-    betas: tuple[kit.Positive, ...] = kit.param(
-        (2.0, 4.0, 8.0),
-        "β of the exact laws in the double well",
-        unit="1/height",
-        scope=kit.choices((2.0, 4.0, 8.0), (3.0, 5.0, 9.0)),
-    )
-    steps: tuple[kit.Positive, ...] = kit.param(
-        (0.05, 0.025, 0.0125, 0.00625, 0.003125),
-        "ε of the exact laws, from which ε → 0 is extrapolated",
-        unit="time",
-    )
     beta: kit.Positive = kit.param(
         4.0,
         "β of the walkers in the double well, and on the parabola",
@@ -158,12 +148,12 @@ class LangevinGibbs(kit.Claim[None]):
     def run_conditions(self, observed):
         distances = extrapolate(observed["distances"], self.steps, ORDERS)
         yield from trusted(observed["ends"], observed["moments"], self.steps)
-        for name, found, within in (
+        for name, measured, within in (
             ("rates on the line", limit(observed["rates"], self.steps), GAP),
             ("distances on the parabola", distances, TRANSPORT),
             ("late rates of distances", limit(observed["late_rates"], self.steps), TRANSPORT),
         ):
-            yield from kit.converged(name, relative(found), within)
+            yield from kit.converged(name, relative(measured), within)
 
     def derive(self, law, seen):
         """Return limits as ε → 0, and what walkers come to."""

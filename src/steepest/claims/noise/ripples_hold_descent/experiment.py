@@ -20,11 +20,11 @@ def valley(start: kit.Values, dimension: int, delta: float) -> tuple[kit.Values,
     k = np.round(u / (2 * np.pi))
     top = _root(2 * np.pi * k, steep, 1.0)
     k = np.where(u >= top, k, k - 1)  # of the maximum on the left
-    own = _root((2 * k + 1) * np.pi, steep, -1.0)
+    reached = _root((2 * k + 1) * np.pi, steep, -1.0)
     others = [_root((2 * (k + shift) + 1) * np.pi, steep, -1.0) for shift in (-1, 1)]
-    choices = np.stack([own, *others])
+    choices = np.stack([reached, *others])
     nearest = np.take_along_axis(choices, np.abs(choices - u).argmin(0)[None], 0)[0]
-    return own / frequency, nearest / frequency
+    return reached / frequency, nearest / frequency
 
 
 def _root(center: kit.Values, steep: float, sign: float) -> kit.Values:

@@ -11,6 +11,7 @@ from steepest.claims.noise._double_well_walk import (
     MOMENTS,
     ORDERS,
     PLACES,
+    ExactLaws,
     limit,
     line_expansion,
     line_law,
@@ -34,20 +35,9 @@ PLANE = 0.01
 
 
 @kit.claim
-class SmallStepBias(kit.Claim[None]):
+class SmallStepBias(ExactLaws):
     """Exact laws of walks in a double well on the line, and in a potential in the plane."""
 
-    betas: tuple[kit.Positive, ...] = kit.param(
-        (2.0, 4.0, 8.0),
-        "β of the exact laws in the double well",
-        unit="1/height",
-        scope=kit.choices((2.0, 4.0, 8.0), (3.0, 5.0, 9.0)),
-    )
-    steps: tuple[kit.Positive, ...] = kit.param(
-        (0.05, 0.025, 0.0125, 0.00625, 0.003125),
-        "ε of the exact laws in the double well, from which ε → 0 is extrapolated",
-        unit="time",
-    )
     plane_steps: tuple[kit.Positive, ...] = kit.param(
         (0.06, 0.04, 0.025, 0.015), "ε of the exact laws in the plane", unit="time"
     )

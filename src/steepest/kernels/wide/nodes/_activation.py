@@ -5,8 +5,8 @@ import numpy as np
 from steepest.kernels.wide._duals import Bends, Expansion, Singles, Tolerances
 from steepest.kernels.wide._rule import (
     Diagonal,
+    Local,
     Pairs,
-    Rule,
     Step,
     Values,
     of_variances,
@@ -16,7 +16,7 @@ from steepest.nn.layers._nodes import Activate
 
 
 @rule_for(Activate)
-class OfActivation(Rule[Activate]):
+class OfActivation(Local[Activate]):
     """Expectations of a Gaussian pair."""
 
     fills = True
@@ -33,7 +33,8 @@ class OfActivation(Rule[Activate]):
 
     def diagonal(self, step: Step, numbers) -> Diagonal:
         """Take the expectations of single positions, and bounds by their derivatives."""
-        dual, (read,) = step.dual, step.read
+        dual = step.dual
+        (read,) = step.read
         assert dual is not None
         if not step.bounded:
             value, slope, mean = dual.moments(read.k, step.xp)

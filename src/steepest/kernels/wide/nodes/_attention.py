@@ -5,8 +5,9 @@ import numpy as np
 
 from steepest.kernels.wide._rule import (
     ROUNDING,
+    Computed,
     Diagonal,
-    Rule,
+    Mixing,
     Step,
     Values,
     everywhere,
@@ -16,12 +17,10 @@ from steepest.nn.layers._nodes import Attend, AttendAtRandom
 
 
 @rule_for(Attend)
-class OfAttention(Rule[Attend]):
+class OfAttention(Mixing[Attend]):
     """``ζ K ζ'ᵀ`` and ``ζ Θ ζ'ᵀ``, with the softmax ζ of the keys' own covariance."""
 
-    mixes = True
     meets = True
-    apart = False
 
     def needs(self, behind, shape):
         """Read all displacements."""
@@ -64,7 +63,8 @@ class OfAttention(Rule[Attend]):
         ζ of the first inputs is ``(q, *space p, b, 1)``, of the second ``(q, *space p, 1, b')``, or
         ``(q, *space p, b, 1)`` pair by pair.
         """
-        (first,), (second,) = one[:1], two[:1]
+        (first,) = one[:1]
+        (second,) = two[:1]
         count = len(first)
         inputs = k.shape[-2:]
         square = k.reshape(count, count, *inputs)
@@ -78,12 +78,10 @@ class OfAttention(Rule[Attend]):
 
 
 @rule_for(AttendAtRandom)
-class OfRandomAttention(Rule[AttendAtRandom]):
+class OfRandomAttention(Computed[AttendAtRandom]):
     """Means over heads, which ``_heads.py`` draws: there is no kernel of pairs without them."""
 
-    mixes = True
     meets = True
-    apart = False
     drawn = True
 
     def needs(self, behind, shape):

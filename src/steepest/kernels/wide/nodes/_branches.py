@@ -6,12 +6,12 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from steepest.kernels.wide._rule import ROUNDING, Diagonal, Pairs, Rule, Step, rule_for
+from steepest.kernels.wide._rule import ROUNDING, Diagonal, Local, Pairs, Step, rule_for
 from steepest.nn.layers._nodes import Concatenate, Product, Sum
 
 
 @rule_for(Sum)
-class OfSum(Rule[Sum]):
+class OfSum(Local[Sum]):
     """``Σ r_i² K_i`` and ``Σ r_i² Θ_i``, with means by r_i."""
 
     def diagonal(self, step: Step, numbers) -> Diagonal:
@@ -24,7 +24,7 @@ class OfSum(Rule[Sum]):
 
 
 @rule_for(Concatenate)
-class OfConcatenate(Rule[Concatenate]):
+class OfConcatenate(Local[Concatenate]):
     """``Σ π_i K_i`` and ``Σ π_i Θ_i``, with means by π_i too."""
 
     def diagonal(self, step: Step, numbers) -> Diagonal:
@@ -37,7 +37,7 @@ class OfConcatenate(Rule[Concatenate]):
 
 
 @rule_for(Product)
-class OfProduct(Rule[Product]):
+class OfProduct(Local[Product]):
     """``Π K_i`` and ``Σ_i Θ_i Π_{j≠i} K_j``."""
 
     def diagonal(self, step: Step, numbers) -> Diagonal:

@@ -5,9 +5,9 @@ import jax.numpy as jnp
 from steepest.kernels.wide._rule import (
     ROUNDING,
     Diagonal,
+    Local,
     Pairs,
     Presence,
-    Rule,
     Step,
     nowhere_else,
     present,
@@ -20,7 +20,7 @@ from steepest.nn.layers._window import Window
 
 
 @rule_for(Linear)
-class OfLinear(Rule[Linear]):
+class OfLinear(Local[Linear]):
     """A matrix for each position, or a filter for each window."""
 
     @property
@@ -40,7 +40,8 @@ class OfLinear(Rule[Linear]):
 
     def diagonal(self, step: Step, numbers) -> Diagonal:
         """Average over windows; bounds of rank one survive that by Cauchy and Schwarz."""
-        node, (first,) = self.node, step.read
+        node = self.node
+        (first,) = step.read
         mean = lambda values: (
             values
             if node.window is None
@@ -65,7 +66,8 @@ class OfLinear(Rule[Linear]):
 
     def pairs(self, read, index, layout, one, two, pairing) -> Pairs:
         """Average over windows at both positions."""
-        node, (first,) = self.node, read
+        node = self.node
+        (first,) = read
         arrays = (first.k,) if first.theta is None else (first.k, first.theta)
         if node.window is not None:
             arrays = layout.means(arrays, node.window, node.sources[0], index)

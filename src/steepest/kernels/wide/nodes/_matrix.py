@@ -5,8 +5,8 @@ import numpy as np
 
 from steepest.kernels.wide._rule import (
     Diagonal,
+    Mixing,
     Presence,
-    Rule,
     Step,
     everywhere,
     present,
@@ -17,12 +17,10 @@ from steepest.nn.layers._nodes import Mix
 
 
 @rule_for(Mix)
-class OfMatrix(Rule[Mix]):
+class OfMatrix(Mixing[Mix]):
     """Positions in one line, multiplied from both sides."""
 
-    mixes = True
     meets = True
-    apart = False
 
     def needs(self, behind, shape):
         """Read all displacements."""
@@ -51,10 +49,8 @@ class OfMatrix(Rule[Mix]):
 
     def all_pairs(self, k, index, layout, one, two):
         """Multiply by the matrix at both positions."""
-        space, after = (
-            layout.plan.limit.spaces[self.node.sources[0]],
-            layout.plan.limit.spaces[index],
-        )
+        space = layout.plan.limit.spaces[self.node.sources[0]]
+        after = layout.plan.limit.spaces[index]
         count = int(np.prod(space))
         square = k.reshape(count, count, *k.shape[2 * len(space) :])
         matrix = jnp.asarray(self.node.array, k.dtype)

@@ -6,8 +6,8 @@ from steepest.core.errors import UserError
 from steepest.core.given import traced
 from steepest.kernels.wide._rule import (
     Diagonal,
+    Local,
     Pairs,
-    Rule,
     Step,
     Values,
     of_variances,
@@ -17,7 +17,7 @@ from steepest.nn.layers._nodes import Normalize
 
 
 @rule_for(Normalize)
-class OfNormalization(Rule[Normalize]):
+class OfNormalization(Local[Normalize]):
     """Means and deviations over the channels."""
 
     fills = True
@@ -43,7 +43,8 @@ class OfNormalization(Rule[Normalize]):
         behind = Diagonal(ones, None if read.theta is None else read.theta / spread, 0 * ones)
         if not step.bounded:
             return behind
-        g, v = read.g / spread, read.v / spread
+        g = read.g / spread
+        v = read.v / spread
         h = None if read.h is None else read.h / spread
         if v.any():
             moved = of_variances(v, ones, step.typical)

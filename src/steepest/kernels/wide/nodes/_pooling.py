@@ -11,10 +11,10 @@ from jaxtyping import Array
 from steepest.kernels.wide._layouts import pool_share, pooled_shares
 from steepest.kernels.wide._rule import (
     Diagonal,
-    Mixing,
+    Displaced,
+    Displacements,
     Pairs,
     Presence,
-    Rule,
     Step,
     everywhere,
     nowhere_else,
@@ -28,10 +28,9 @@ from steepest.nn.layers._window import Window
 
 
 @rule_for(Average)
-class OfAverage(Rule[Average]):
+class OfAverage(Displaced[Average]):
     """The mean over both windows."""
 
-    mixes = True
     meets = True
 
     @property
@@ -51,7 +50,7 @@ class OfAverage(Rule[Average]):
         return Presence(counts > 0, xp.moveaxis(gain, 0, -1))
 
     def diagonal(self, step: Step, numbers) -> Diagonal:
-        """Average means and bounds; kernels are those of each input with itself."""
+        """Average means and bounds; kernels of each input with itself come from pairs."""
         mean = partial(window_mean, window=self.node.window, space=step.source_space, xp=step.xp)
         return averaged(step, mean)
 
@@ -59,9 +58,10 @@ class OfAverage(Rule[Average]):
         """Average over both windows."""
         return layout.pool(k, self.node.window, self.node.sources[0])
 
-    def displaced(self, at: Mixing) -> Pairs:
+    def displaced(self, at: Displacements) -> Pairs:
         """Add each displacement's pairs to the displacements behind the pooling that they count in."""
-        window, sizes = self.node.window, at.plan.sizes[at.index]
+        window = self.node.window
+        sizes = at.plan.sizes[at.index]
 
         def share(pairs: Pairs, start: tuple, sums: Pairs) -> Pairs:
             shares = pooled_shares(at.plan, at.index, window, start)
@@ -75,10 +75,9 @@ class OfAverage(Rule[Average]):
 
 
 @rule_for(AllPositions)
-class OfAllPositions(Rule[AllPositions]):
+class OfAllPositions(Displaced[AllPositions]):
     """The mean over all p and q."""
 
-    mixes = True
     meets = True
     weighs = True
 
@@ -92,14 +91,14 @@ class OfAllPositions(Rule[AllPositions]):
         return Presence(None, read[0][0].size / count)
 
     def diagonal(self, step: Step, numbers) -> Diagonal:
-        """Average means and bounds; kernels are those of each input with itself."""
+        """Average means and bounds; kernels of each input with itself come from pairs."""
         return averaged(step, partial(_over_space, space=step.source_space))
 
     def all_pairs(self, k, index, layout, one, two):
         """Compute ``(1/P²) Σ_{p,q} K[p, q]``."""
         return in_lines(k, layout.plan.limit.spaces[self.node.sources[0]]).mean((0, 1))
 
-    def displaced(self, at: Mixing) -> Pairs:
+    def displaced(self, at: Displacements) -> Pairs:
         """Add up all displacements, with pairs of which both positions exist."""
         sizes = at.plan.sizes[at.source]
         axes = tuple(range(len(at.space)))
@@ -114,10 +113,8 @@ class OfAllPositions(Rule[AllPositions]):
 
 
 @rule_for(EqualPositions)
-class OfEqualPositions(Rule[EqualPositions]):
+class OfEqualPositions(Displaced[EqualPositions]):
     """Positions become channels: the mean over p = q."""
-
-    mixes = True
 
     def needs(self, behind, shape):
         """Read equal positions."""
@@ -137,7 +134,7 @@ class OfEqualPositions(Rule[EqualPositions]):
         square = in_lines(k, layout.plan.limit.spaces[self.node.sources[0]])
         return jnp.trace(square) / len(square)
 
-    def displaced(self, at: Mixing) -> Pairs:
+    def displaced(self, at: Displacements) -> Pairs:
         """Run the displacement zero."""
         whole = tuple(slice(n) for n in at.space)
         axes = tuple(range(len(at.space)))
@@ -145,7 +142,7 @@ class OfEqualPositions(Rule[EqualPositions]):
 
 
 def averaged(step: Step, mean: Any) -> Diagonal:
-    """Average means and bounds of rank one; kernels are those of each input with itself, and err as the bound says."""
+    """Average means and bounds; kernels come from pairs of an input with itself, and err as the bound says."""
     (read,) = step.read
     behind = Diagonal(*step.itself(), mean(read.mean))
     if not step.bounded:
@@ -164,7 +161,7 @@ def _over_space(values: Any, space: tuple[int, ...]) -> Any:
     return values.mean(tuple(range(len(space))))
 
 
-def _scanned(at: Mixing, share: Any, lead: tuple[int, ...]) -> Pairs:
+def _scanned(at: Displacements, share: Any, lead: tuple[int, ...]) -> Pairs:
     """Run all displacements that are needed, one after the other, and add up what each contributes."""
     needed = np.array(at.plan.needed[at.source])
     start = tuple(jnp.asarray(column) for column in needed.T)
