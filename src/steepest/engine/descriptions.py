@@ -125,7 +125,7 @@ _OTHER = frozenset({"int", "str", "bool", "Count", "Seeds"})
 
 
 Lineage = list[tuple[ast.ClassDef, Source]]
-"""A class behind those that it inherits from, each with its file."""
+"""A class behind its bases, each with its file."""
 Values = dict[str, tuple[ast.expr, Source]]
 """Expressions by the names that they are given, each with its file."""
 

@@ -142,7 +142,7 @@ def _probabilities(run: "TrainingRun") -> Said:
         return None  # this is another loss of probabilities
     # of few classes other losses, such as one less an overlap, lie between the same bounds
     return "!" if classes > 3 else "?", (
-        f"the outputs are probabilities, and all losses lie between {floor:.3g} and {floor + 1:.3g}, as those of a "
+        f"the outputs are probabilities, and all losses lie between {floor:.3g} and {floor + 1:.3g}, as losses of a "
         f"cross-entropy of {classes} classes that takes them for logits: it learns slowly. Hand over what stands "
         "before the softmax"
     )
