@@ -1,10 +1,10 @@
 """The flow of a product uv to y ends at the rate √(δ² + 4y²), where δ = u² − v² is its imbalance.
 
 The flow on (y − uv)²/2 conserves δ. Descent with a small step η loses the share η ∫ e de/√(δ² + 4(y − e)²) of δ, with e
-from functools import partial
-
 from 0 to the first error.
 """
+
+from functools import partial
 
 import jax
 import jax.numpy as jnp
