@@ -2,9 +2,9 @@
 
     python -m tests.docs.record
 
-looks every number of the chapters up in the results of ``tests.contract.green`` (and in those of the settings that the
+looks the numbers of the chapters up in the results of ``tests.contract.green`` (and in those of the settings that the
 chapters show, which it runs where they are not stored), and writes ``recorded.json``: by claim, the code that gave the
-result, its verdict, and the numbers. The tests compare what the authors typed with it. ``checks.json`` has, of every
+result, its verdict, and the numbers. Entries of the same code and the same numbers stay as they are. The tests compare what the authors typed with it. ``checks.json`` has, of every
 claim, the ids of the checks that count, which the map of the sources names.
 """
 
@@ -16,6 +16,7 @@ import jax
 
 from steepest import catalogue
 from steepest.engine.fingerprint import stamp
+from steepest.engine.results import Result
 from steepest.engine.run import answer, ready
 from steepest.engine.store import Store
 from steepest.site.book import Asked, Number, Shelf, chapters, docs_folder, needs, numbers
@@ -63,39 +64,59 @@ def key(number: Number) -> str:
 
 
 def main() -> None:
-    """Run what is missing or stale, and write the records."""
-    store = Store(RESULTS)
-    wanted = {*needs(docs_folder()), *map(Asked, catalogue.built_in())}
-    for asked in wanted:
-        answer(ready(catalogue.entry(asked.claim), "quick", 0, dict(asked.fields)), store=store)
-    shelf = Shelf(RESULTS)
-    write_checks(shelf)
-    record: dict[str, Any] = {}
-    for asked in sorted(needs(docs_folder()), key=str):
-        run = shelf.run(asked)
-        assert run is not None, f"{asked} has no result"
-        record[str(asked)] = {
-            "judged": code_of(asked),
-            "verdict": str(run.result.verdict),
-            "numbers": {},
-        }
-    for page, number in told():
-        try:
-            record[str(number.of)]["numbers"][key(number)] = shelf.number(number)
-        except Exception as trouble:
-            raise SystemExit(f"{page}: {number.typed} <{number.target}>: {trouble}") from None
-    PATH.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    """Run what is stale or new, keep the rest of both records, and write them."""
+    claims = [Asked(name) for name in catalogue.built_in()]
+    shown = sorted(needs(docs_folder()), key=str)
+    numbers_of = {asked: [(p, n) for p, n in told() if n.of == asked] for asked in shown}
+    runs = _Runs()
+    checks = {asked.claim: _checks(asked, runs) for asked in sorted(claims, key=str)}
+    record = {str(asked): _numbers(asked, numbers_of[asked], runs) for asked in shown}
+    _write(CHECKS, checks)
+    _write(PATH, record)
 
 
-def write_checks(shelf: Shelf) -> None:
-    """Write down which checks of each claim count."""
-    checks = {}
-    for name in sorted(catalogue.built_in()):
-        run = shelf.run(Asked(name))
-        assert run is not None, f"{name} has no result"
-        ids = [check.id for check in run.result.checks if not check.idle]
-        checks[name] = {"judged": code_of_claim(name), "checks": ids}
-    CHECKS.write_text(json.dumps(checks, indent=1, ensure_ascii=False) + "\n", "utf-8")
+class _Runs:
+    """Runs with these fields, made or taken from the store when they are asked for."""
+
+    def __init__(self) -> None:
+        self._store = Store(RESULTS)
+        self.shelf = Shelf(RESULTS)
+
+    def of(self, asked: Asked) -> Result:
+        """Return the result of one run."""
+        claim = catalogue.entry(asked.claim)
+        return answer(ready(claim, "quick", 0, dict(asked.fields)), store=self._store)
+
+
+def _checks(asked: Asked, runs: _Runs) -> dict[str, Any]:
+    """Return which checks of a claim count."""
+    kept = recorded_checks().get(asked.claim, {})
+    if kept.get("judged") == code_of(asked):
+        return kept
+    ids = [check.id for check in runs.of(asked).checks if not check.idle]
+    return {"judged": code_of(asked), "checks": ids}
+
+
+def _numbers(asked: Asked, told_of: list[tuple[str, Number]], runs: _Runs) -> dict[str, Any]:
+    """Return what a run says of the numbers that pages tell of it."""
+    kept = recorded().get(str(asked), {})
+    keys = {key(number) for _, number in told_of}
+    if kept.get("judged") == code_of(asked) and keys == set(kept["numbers"]):
+        return kept
+    verdict = str(runs.of(asked).verdict)
+    numbers = {key(number): _looked_up(page, number, runs.shelf) for page, number in told_of}
+    return {"judged": code_of(asked), "verdict": verdict, "numbers": numbers}
+
+
+def _looked_up(page: str, number: Number, shelf: Shelf) -> Any:
+    try:
+        return shelf.number(number)
+    except Exception as trouble:
+        raise SystemExit(f"{page}: {number.typed} <{number.target}>: {trouble}") from None
+
+
+def _write(path: Path, record: dict[str, Any]) -> None:
+    path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
 if __name__ == "__main__":
