@@ -1,5 +1,9 @@
 """Kernels of infinitely wide networks: dual activations, the layerwise recursion and its criticality."""
 
+from steepest.kernels._check_layer import LayerCheck as LayerCheck
+from steepest.kernels._check_layer import LayerLaw as LayerLaw
+from steepest.kernels._check_layer import LayerTrial as LayerTrial
+from steepest.kernels._check_layer import check_layer as check_layer
 from steepest.kernels._gram import Gram as Gram
 from steepest.kernels._gram import GramDiagonal as GramDiagonal
 from steepest.kernels._gram import LayerGram as LayerGram

@@ -1,4 +1,8 @@
-"""Kernels of infinitely wide networks of any architecture: nodes, positions, displacements."""
+"""Kernels of infinitely wide networks of any architecture: nodes, positions, displacements.
+
+A layer of one's own has a node, which says what it is, and a rule registered by ``rule_for``, which says what it does to
+both kernels; ``check_layer`` of ``steepest.kernels`` tries it. ``examples/own_layer.py`` is such a layer in one file.
+"""
 
 from steepest.kernels.wide import nodes as nodes  # registers the rules
 from steepest.kernels.wide._duals import NoSeriesError as NoSeriesError
@@ -13,3 +17,13 @@ from steepest.kernels.wide._plan import plan_of as plan_of
 from steepest.kernels.wide._positions import Positions as Positions
 from steepest.kernels.wide._presence import Mask as Mask
 from steepest.kernels.wide._presence import check_mask as check_mask
+from steepest.kernels.wide._rule import Computed as Computed
+from steepest.kernels.wide._rule import Diagonal as Diagonal
+from steepest.kernels.wide._rule import Displaced as Displaced
+from steepest.kernels.wide._rule import Displacements as Displacements
+from steepest.kernels.wide._rule import Local as Local
+from steepest.kernels.wide._rule import Mixing as Mixing
+from steepest.kernels.wide._rule import Pairs as Pairs
+from steepest.kernels.wide._rule import Presence as Presence
+from steepest.kernels.wide._rule import Step as Step
+from steepest.kernels.wide._rule import rule_for as rule_for
