@@ -5,6 +5,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
@@ -146,7 +147,8 @@ def _of_finite_networks(
         exists[1::2, ..., -1] = False
         masks[LayerLaw.MASKED] = exists
     for law, mask in masks.items():
-        narrow, wide = (sampled_gram(net, x, key, mask=mask, count=count) for net in networks)
+        given: dict[str, Any] = {"mask": mask, "count": count}
+        narrow, wide = (sampled_gram(net, jnp.asarray(x), key, **given) for net in networks)
         limit = gram(networks[0].limit(), x, mask=mask)
         off_nngp = _extrapolated(limit.nngp, (narrow.nngp, wide.nngp), _errors(narrow, wide, 0))
         off_ntk = _extrapolated(limit.ntk, (narrow.ntk, wide.ntk), _errors(narrow, wide, 1))

@@ -1,7 +1,7 @@
 """Kernels of infinitely wide networks of any architecture: nodes, positions, displacements.
 
-A layer of one's own has a node, which says what it is, and a rule registered by ``rule_for``, which says what it does to
-both kernels; ``check_layer`` of ``steepest.kernels`` tries it. ``examples/own_layer.py`` is such a layer in one file.
+A layer of one's own has a node, which says what it is, and a rule registered by ``rule_for``, which says what the node
+does to both kernels. ``check_layer`` of ``steepest.kernels`` tries it. ``examples/own_layer.py`` is such a layer.
 """
 
 from steepest.kernels.wide import nodes as nodes  # registers the rules
