@@ -34,7 +34,7 @@ class Plan:
         sizes: N of each node in each dimension; all multiples along strides.
         needed: displacements of each node, sorted, shape ``(count, dimensions)`` each, as tuples.
         apart: whether displacements stay apart; else all pairs of positions are computed at once.
-        masked: whether some positions of some inputs do not exist.
+        masked: whether some positions of some inputs, or behind edges, do not exist.
     """
 
     architecture: object
@@ -118,6 +118,8 @@ def plan_of(
             f"attention with products over √d (node {random[0]}) has a kernel only in the mean over heads; "
             "gram_over_heads(limit, x, key) estimates it, or divide by d, scale='1/d'"
         )
+    # edges that do not count are positions that do not exist
+    masked = masked or any(rule_of(node).omits_edges for node in limit.nodes)
     return replace(_planned(limit.structure, masked), limit=limit)
 
 

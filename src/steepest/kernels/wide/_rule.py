@@ -149,11 +149,9 @@ class Rule(Generic[N]):
 
     Attributes:
         node: the node, with its coefficients.
-        weighs: whether there is a gain although no positions are left.
         drawn: whether there is a kernel only in the mean over draws.
     """
 
-    weighs: ClassVar[bool] = False
     drawn: ClassVar[bool] = False
 
     def __init__(self, node: N):
@@ -163,6 +161,16 @@ class Rule(Generic[N]):
     def window(self) -> Window | None:
         """Return the window that the node slides over its source, if it has one."""
         return None
+
+    @property
+    def weighs(self) -> bool:
+        """Tell whether there is a gain although no positions are left."""
+        return False
+
+    @property
+    def omits_edges(self) -> bool:
+        """Tell whether there is a gain where all positions exist: at edges, of which positions beyond do not count."""
+        return False
 
     def needs(self, behind: NDArray[np.bool_], shape: tuple[int, ...]) -> NDArray[np.bool_]:
         """Mark the displacements that a source needs for the displacements behind; ``shape`` is N of the source."""

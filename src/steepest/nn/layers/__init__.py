@@ -16,4 +16,7 @@ from steepest.nn.layers._network import network as network
 from steepest.nn.layers._nodes import WideLimit as WideLimit
 from steepest.nn.layers._pooling import flatten as flatten
 from steepest.nn.layers._pooling import global_pool as global_pool
+from steepest.nn.layers._pooling import global_sum_pool as global_sum_pool
+from steepest.nn.layers._pooling import max_pool as max_pool
 from steepest.nn.layers._pooling import pool as pool
+from steepest.nn.layers._pooling import sum_pool as sum_pool

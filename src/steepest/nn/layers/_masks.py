@@ -78,6 +78,17 @@ def counted(mask: Any, window: Window, xp: Any) -> Any:
     return counts
 
 
+def behind_pool(mask: Any, window: Window, xp: Any) -> Any:
+    """Return which outputs of a pooling exist.
+
+    Without padding windows with any existing position; else also the output must stand at one, as of a convolution.
+    """
+    reads_any = counted(mask, window, xp) > 0
+    if window.padding == "none":
+        return reads_any
+    return reads_any & behind_convolution(mask, window, xp)
+
+
 def behind_matrix(mask: Any, matrix: NDArray, space: tuple[int, ...], xp: Any) -> Any:
     """Return which weighted sums of positions exist: the positions themselves, or sums that read any that exists."""
     flat = mask.reshape(len(mask), -1)

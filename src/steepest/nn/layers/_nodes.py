@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import jax
 import numpy as np
@@ -19,6 +19,9 @@ from numpy.typing import NDArray
 from steepest.core.errors import UserError
 from steepest.nn.activations import Activation
 from steepest.nn.layers._window import Window
+
+Divisor = Literal["existing", "volume"]
+"""What a mean of a pooling divides by: the positions that exist, or all of the window."""
 
 
 class Kind(Enum):
@@ -82,10 +85,17 @@ class Activate(Coefficients):
 
 @dataclass(frozen=True)
 class Average(Coefficients):
-    """Average pooling, the mean over both windows, of K and of Θ."""
+    """Average pooling, the mean over both windows, of K and of Θ.
+
+    Attributes:
+        sources: the node that it reads.
+        window: of the pooling.
+        divisor: by what sums over windows are divided: the positions that exist, or the window's volume.
+    """
 
     sources: tuple[int]
     window: Window
+    divisor: Divisor = "existing"
 
 
 @dataclass(frozen=True)
@@ -97,9 +107,15 @@ class EqualPositions(Coefficients):
 
 @dataclass(frozen=True)
 class AllPositions(Coefficients):
-    """The mean over all positions: that over all p and q, of K and of Θ."""
+    """The mean over all positions: that over all p and q, of K and of Θ.
+
+    Attributes:
+        sources: the node that it reads.
+        divisor: by what the sum is divided: the positions that exist, or all.
+    """
 
     sources: tuple[int]
+    divisor: Divisor = "existing"
 
 
 @dataclass(frozen=True)
