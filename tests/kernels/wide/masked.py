@@ -59,6 +59,8 @@ def run(steps, pairs, sides, c_w, c_b):
                 for ij, both in pairs.items()
             }
             sides = [Side((), np.array([True])) for _ in sides]
+        elif name == "lines":
+            pairs, sides = weighted(pairs, sides, *options)
         elif name == "attend":
             pairs = attended(pairs, sides, *options, c_w, c_b)
         elif name == "norm":
@@ -160,6 +162,19 @@ def pooled(pairs, sides, size=None, stride=None, padding="none", divisor="existi
     after = {
         (i, j): tuple(means[i] @ a @ means[j].T for a in both) for (i, j), both in pairs.items()
     }
+    return after, behind
+
+
+def weighted(pairs, sides, rows, outputs, keeps):
+    """Weighted sums of positions in one line; they exist where they stand, or where they read what exists."""
+    behind = []
+    for side in sides:
+        there = side.exists if keeps else (rows != 0) @ side.exists > 0
+        behind.append(Side(outputs, there))
+    after = {}
+    for (i, j), both in pairs.items():
+        exists = np.outer(behind[i].exists, behind[j].exists)
+        after[i, j] = tuple(exists * (rows @ a @ rows.T) for a in both)
     return after, behind
 
 

@@ -36,7 +36,34 @@ KERNELS = {
         [56.807254863440996, -23.20184891650488, 29.13115539004075],
         [192.24548126921286, -72.30104856077914, 103.45542662649902],
     ),
+    # serial(Conv, Erf, Conv, Erf, ImageResize((-1, 4, 7, -1), "linear"), GlobalAvgPool, Dense); behind one convolution
+    # its kernels have height and width the other way round, and this layer does not heed that
+    "resize, linear": (
+        [0.024207990777587254, -0.009376013665646636, 0.011457457261461064],
+        [0.07769420317721158, -0.028892378191711858, 0.03793409021306704],
+    ),
+    # the same with ImageResize((-1, 9, 3, -1), "nearest")
+    "resize, nearest": (
+        [0.041508531145708905, 0.004269767326218506, 0.030249049089494457],
+        [0.1324206072224543, 0.012895454481124377, 0.09664368017213423],
+    ),
+    # serial(Conv, Erf, Index(Slice[:, 1:5:2, ::-1]), Conv, Erf, GlobalAvgPool, Dense)
+    "select": (
+        [0.035542770889356486, -0.01508582833432852, 0.03416434558765069],
+        [0.11739475026000287, -0.045504244567969684, 0.11113854434001996],
+    ),
+    # serial(Conv, Erf, Index(Slice[:, 2]), Conv(3), Erf, Flatten, Dense)
+    "select a row": (
+        [0.46104148199194755, -0.0566221021669503, 0.4465798384559646],
+        [1.5667987187636117, -0.17030566061178815, 1.5024541363304045],
+    ),
+    # serial(Conv, Erf, Aggregate(aggregate_axis=2), Dense, Erf, GlobalAvgPool, Dense), pattern COLUMNS transposed
+    "aggregate": (
+        [0.05603430345495776, -0.019266541011576335, 0.025183272742326204],
+        [0.19329829129369125, -0.06033351413544409, 0.09446798953386151],
+    ),
 }
+COLUMNS = np.cos(np.arange(25) ** 2 * 0.7).reshape(5, 5).T
 
 
 def agree(name, kernels):

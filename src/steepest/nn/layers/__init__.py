@@ -11,6 +11,7 @@ from steepest.nn.layers._layer import Layer as Layer
 from steepest.nn.layers._linear import conv as conv
 from steepest.nn.layers._linear import dense as dense
 from steepest.nn.layers._mixing import aggregate as aggregate
+from steepest.nn.layers._mixing import resize as resize
 from steepest.nn.layers._network import LayeredNetwork as LayeredNetwork
 from steepest.nn.layers._network import network as network
 from steepest.nn.layers._nodes import WideLimit as WideLimit
@@ -20,3 +21,4 @@ from steepest.nn.layers._pooling import global_sum_pool as global_sum_pool
 from steepest.nn.layers._pooling import max_pool as max_pool
 from steepest.nn.layers._pooling import pool as pool
 from steepest.nn.layers._pooling import sum_pool as sum_pool
+from steepest.nn.layers._selection import select as select

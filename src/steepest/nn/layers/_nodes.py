@@ -160,20 +160,35 @@ class Product(Coefficients):
 
 @dataclass(frozen=True)
 class Mix(Coefficients):
-    """A fixed matrix P that mixes positions: ``P K Pᵀ`` and ``P Θ Pᵀ``, positions in one line.
+    """A fixed matrix P that mixes positions: ``P K Pᵀ`` and ``P Θ Pᵀ``.
 
     Attributes:
         sources: the node that it reads.
         matrix: the rows of P.
+        axis: the dimension of space along which it mixes; None for all positions in one line.
     """
 
     sources: tuple[int]
     matrix: tuple[tuple[float, ...], ...]
+    axis: int | None = None
 
     @cached_property
     def array(self) -> NDArray[np.float64]:
         """Return P, shape ``(outputs, positions)``."""
         return np.array(self.matrix)
+
+
+@dataclass(frozen=True)
+class Select(Coefficients):
+    """Some of the positions: ``K[p, q]`` and ``Θ[p, q]`` at those that are taken.
+
+    Attributes:
+        sources: the node that it reads.
+        taken: positions in each dimension of space; one number where the dimension is left out.
+    """
+
+    sources: tuple[int]
+    taken: tuple[int | tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -236,6 +251,7 @@ Node = (
     | Concatenate
     | Product
     | Mix
+    | Select
     | Attend
     | AttendAtRandom
     | Normalize

@@ -24,3 +24,6 @@ from steepest.kernels.wide.nodes import (
 from steepest.kernels.wide.nodes import (
     _pooling as _pooling,
 )
+from steepest.kernels.wide.nodes import (
+    _selection as _selection,
+)
