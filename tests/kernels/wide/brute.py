@@ -3,7 +3,7 @@
 A network is a list of steps: ``("conv", size, stride, padding)``, ``("relu",)``, ``("erf",)``, ``("tanh",)``,
 ``("pool", size, stride)``, ``("flatten",)``, ``("mean",)``, ``("dense",)``, ``("norm",)``, ``("add", [steps], …)``,
 ``("local", size, stride, padding)``, ``("beside", (share, [steps]), …)``, ``("times", [steps], …)``, ``("mix", rows)``,
-``("attend", sharpness, tied)``, ``("up", size, stride, padding)``.
+``("attend", sharpness, tied)``, ``("up", size, stride, padding)``, ``("together", axes)``.
 NTK parameterization with biases: every linear step has c_w, c_b, t_w = c_w, t_b = 1.
 """
 
@@ -90,6 +90,8 @@ def run(steps, three, c_w, c_b):
             three = [(k.mean(), theta.mean(), average(means)) for k, theta, means in three]
         elif name == "norm":
             three = normalized(three)
+        elif name == "together":
+            three = normalized_together(three, *options)
         elif name == "add":
             branches = [run(branch, three, c_w, c_b) for branch in options]
             three = [added([branch[i] for branch in branches]) for i in range(3)]
@@ -301,4 +303,22 @@ def normalized(three):
         s, t = np.sqrt(a - m**2), np.sqrt(b - n**2)
         outer = lambda u, v: np.multiply.outer(u, v)
         after.append(((k - outer(m, n)) / outer(s, t), theta / outer(s, t), zeros((m, n))))
+    return after
+
+
+def normalized_together(three, axes):
+    """One mean and one variance for all channels of some positions, whose means differ."""
+    after = []
+    for (k, theta, both), variances in zip(three, sides(three), strict=True):
+        roots = []
+        rest = []
+        for mean, variance in zip(both, variances, strict=True):
+            common = mean.mean(axes, keepdims=True)
+            spread = variance.mean(axes, keepdims=True) - common**2
+            roots.append(np.sqrt(spread) * np.ones_like(mean))
+            rest.append(mean - common)
+        covariance = k - np.multiply.outer(*both) + np.multiply.outer(*rest)
+        scale = np.multiply.outer(*roots)
+        means = tuple(d / s for d, s in zip(rest, roots, strict=True))
+        after.append((covariance / scale, theta / scale, means))
     return after

@@ -72,6 +72,12 @@ def run(steps, pairs, sides, c_w, c_b):
                 (i, j): tuple(a / np.outer(roots[i], roots[j]) for a in both)
                 for (i, j), both in pairs.items()
             }
+        elif name == "together":
+            roots = [together(side, pairs[i, i][0], *options) for i, side in enumerate(sides)]
+            pairs = {
+                (i, j): tuple(a / np.outer(roots[i], roots[j]) for a in both)
+                for (i, j), both in pairs.items()
+            }
         elif name == "add":
             branches = [run(branch, pairs, sides, c_w, c_b) for branch in options]
             sides = branches[0][1]
@@ -163,6 +169,14 @@ def pooled(pairs, sides, size=None, stride=None, padding="none", divisor="existi
         (i, j): tuple(means[i] @ a @ means[j].T for a in both) for (i, j), both in pairs.items()
     }
     return after, behind
+
+
+def together(side, k, axes):
+    """The deviation of positions that have one in common, those that exist; channels have mean zero."""
+    exists = side.exists.reshape(side.space)
+    counts = np.maximum(exists.sum(axes, keepdims=True), 1)
+    variance = (np.diag(k).reshape(side.space) * exists).sum(axes, keepdims=True) / counts
+    return np.sqrt(np.where(exists, variance, 1)).ravel()
 
 
 def weighted(pairs, sides, rows, outputs, keeps):

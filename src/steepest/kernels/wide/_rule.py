@@ -89,6 +89,7 @@ class Step(NamedTuple):
         plan: of the limit.
         index: of the node.
         read: what is known behind its sources.
+        exists: which positions of the first source exist, ``(*space, n)``; None where all do.
         xp: NumPy, or JAX's twin of it.
         dual: the expectations of the node's activation, if it has one.
         bounded: whether errors are bounded, which is done in NumPy.
@@ -101,6 +102,7 @@ class Step(NamedTuple):
     plan: "Plan"
     index: int
     read: list[Diagonal]
+    exists: Values | None
     xp: ModuleType | Any
     dual: "Dual | None"
     bounded: bool

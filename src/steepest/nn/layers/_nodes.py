@@ -240,6 +240,22 @@ class Normalize(Coefficients):
     sources: tuple[int]
 
 
+@dataclass(frozen=True)
+class NormalizeTogether(Coefficients):
+    """Layer normalization of several positions together: ``(K − m_p m'_q + d_p d'_q)/(s s')`` and ``Θ/(s s')``.
+
+    m_p is the mean of the channels at p, m the mean of m_p over the positions, ``d_p = m_p − m``, and s² the mean of
+    ``K[p, p]`` less m².
+
+    Attributes:
+        sources: the node that it reads.
+        dimensions: those of space whose positions are normalized together.
+    """
+
+    sources: tuple[int]
+    dimensions: tuple[int, ...]
+
+
 Node = (
     Input
     | Linear
@@ -255,6 +271,7 @@ Node = (
     | Attend
     | AttendAtRandom
     | Normalize
+    | NormalizeTogether
 )
 
 
