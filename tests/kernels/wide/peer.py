@@ -72,6 +72,22 @@ KERNELS = {
         [0.041498566716432164, -0.01589762407584812, 0.017876964959560065],
         [0.08883344439753633, -0.03258484540378177, 0.040424404213655174],
     ),
+    # serial(Conv, Erf, Dropout(0.8), Conv, Erf, Dropout(0.8), GlobalAvgPool, Dense), of which 0.8 are kept
+    "dropout": (
+        [0.02813494640198998, -0.008367225308689026, 0.016553476897788136],
+        [0.09214674315937742, -0.025691178452560505, 0.05557604062135142],
+    ),
+    # serial(Conv, Erf, Dropout(0.7), AvgPool((2, 2), (2, 2)), Conv, Erf, Flatten, Dense)
+    "dropout, pool": (
+        [0.16246211646946002, -0.03431312426925269, 0.12271698021439689],
+        [0.5132448399332212, -0.1039894756334876, 0.3865360985941587],
+    ),
+    # of a sequence of six: serial(Conv(3), Erf, Dropout(0.7), GlobalSelfAttention of linear scaling, Erf,
+    # GlobalAvgPool, Dense), where W_std of keys, queries, values and output is √1.4
+    "dropout, attention": (
+        [0.30337728047440476, -0.09648168971194272, 0.31219691470368793],
+        [1.2894406618604723, -0.39339874030444316, 1.346962647887032],
+    ),
 }
 COLUMNS = np.cos(np.arange(25) ** 2 * 0.7).reshape(5, 5).T
 

@@ -25,6 +25,11 @@ class Layout(Protocol):
         """Return the plan whose nodes the pairs are of."""
         ...
 
+    @property
+    def itself(self) -> Array | float:
+        """Return one for pairs of an input with itself, zero for the others, to be multiplied with pairs."""
+        ...
+
     def one(self, numbers: Array, node: int) -> Array:
         """Spread numbers of the first inputs, ``(…, *space, b, 1)``, over the pairs of a node's positions."""
         ...
@@ -54,9 +59,15 @@ def gains(layout: Layout, node: int, one: Mapping, two: Mapping) -> Array:
 
 
 class AllPairs(NamedTuple):
-    """All pairs: arrays of shape ``(*space, *space, b, b')``. Simple, for any window; memory grows with P²."""
+    """All pairs: arrays of shape ``(*space, *space, b, b')``. Simple, for any window; memory grows with P².
+
+    Attributes:
+        plan: of the limit.
+        itself: one for pairs of an input with itself, zero for the others: a number, or ``(b, b')``.
+    """
 
     plan: Plan
+    itself: Array | float = 0.0
 
     def one(self, numbers: Array, node: int) -> Array:
         """Put the second position's axes behind the first's."""
@@ -119,12 +130,14 @@ class Displacement(NamedTuple):
         start: the displacement at ``anchor``, one number a dimension: plain ones, or traced.
         anchor: the node at which it is that.
         once: the number one as an argument of the program, so that the compiler does not see through ``settle``.
+        itself: one for pairs of an input with itself, zero for the others.
     """
 
     plan: Plan
     start: tuple
     anchor: int
     once: Array
+    itself: Array | float = 0.0
 
     def at(self, node: int) -> tuple:
         """Return the displacement at a node: displacements grow with strides as sizes do."""

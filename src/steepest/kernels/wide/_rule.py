@@ -152,9 +152,11 @@ class Rule(Generic[N]):
     Attributes:
         node: the node, with its coefficients.
         drawn: whether there is a kernel only in the mean over draws.
+        draws: whether it draws for each input, so that an input has other kernels with itself than with its equal.
     """
 
     drawn: ClassVar[bool] = False
+    draws: ClassVar[bool] = False
 
     def __init__(self, node: N):
         self.node = node

@@ -5,6 +5,7 @@ from steepest.nn.layers._composition import add as add
 from steepest.nn.layers._composition import concatenate as concatenate
 from steepest.nn.layers._composition import multiply as multiply
 from steepest.nn.layers._composition import serial as serial
+from steepest.nn.layers._dropout import dropout as dropout
 from steepest.nn.layers._elementwise import identity as identity
 from steepest.nn.layers._elementwise import layer_norm as layer_norm
 from steepest.nn.layers._layer import Layer as Layer

@@ -165,7 +165,7 @@ def _in_turn(parts: list[Part], output: Signal) -> Part:
 
     def apply(x: Array, mask: Mask) -> Array:
         for part in parts:
-            x = part.apply({}, x, None)
+            x = part.apply({}, x, None, None)
         return x
 
     def extend(draft: Draft, source: int) -> int:

@@ -192,6 +192,21 @@ class Select(Coefficients):
 
 
 @dataclass(frozen=True)
+class Drop(Coefficients):
+    """Dropout: both kernels of an input with itself at equal positions are divided by ``keep``, others as they are.
+
+    Attributes:
+        sources: the node that it reads.
+        keep: the probability with which a unit is kept.
+    """
+
+    coefficients = ("keep",)
+
+    sources: tuple[int]
+    keep: float
+
+
+@dataclass(frozen=True)
 class Attend(Coefficients):
     """Attention whose weights are the same in all heads: ``ζ K ζ'ᵀ`` and ``ζ Θ ζ'ᵀ``, with ζ of each input.
 
@@ -268,6 +283,7 @@ Node = (
     | Product
     | Mix
     | Select
+    | Drop
     | Attend
     | AttendAtRandom
     | Normalize

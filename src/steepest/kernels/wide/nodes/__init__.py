@@ -10,6 +10,9 @@ from steepest.kernels.wide.nodes import (
     _branches as _branches,
 )
 from steepest.kernels.wide.nodes import (
+    _dropout as _dropout,
+)
+from steepest.kernels.wide.nodes import (
     _input as _input,
 )
 from steepest.kernels.wide.nodes import (
