@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from steepest.core.errors import UserError
-from steepest.kernels.wide._duals import Closed, Dual, ScaleInvariant, Series
+from steepest.kernels.wide.duals import Closed, Dual, ScaleInvariant, Series
 from steepest.nn.activations import Activation, activation, jumps
 from steepest.nn.layers import WideLimit, _nodes
 from steepest.nn.layers._window import Window

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from steepest.kernels.wide._duals import Bends, Expansion, Singles, Tolerances
 from steepest.kernels.wide._rule import (
     Diagonal,
     Local,
@@ -12,6 +11,7 @@ from steepest.kernels.wide._rule import (
     of_variances,
     rule_for,
 )
+from steepest.kernels.wide.duals import Bends, Expansion, Singles, Tolerances
 from steepest.nn.layers._nodes import Activate
 
 
