@@ -12,7 +12,7 @@ class Singles(NamedTuple):
     Attributes:
         value: E σ².
         slope: E σ'².
-        curvature: E σ''², the Lipschitz constant of ``E σ'σ'``; infinite where σ has corners.
+        curvature: E σ''², the Lipschitz constant of ``E σ'σ'``, without what corners bring.
         mean: E σ.
     """
 
@@ -41,8 +41,10 @@ class Tolerances(NamedTuple):
         value: of ``E σσ``, in units of ``√(E σ(u)² E σ(v)²)``.
         slope: of ``E σ'σ'``, in units of ``√(E σ'(u)² E σ'(v)²)``.
         corner: b where ``E σ'σ'`` of a σ with corners is only sure to ``b √|Δρ|``, ρ the correlation; else 0.
+        jump: the same of ``E σσ`` for a σ that jumps.
     """
 
     value: float
     slope: float
     corner: float = 0.0
+    jump: float = 0.0

@@ -42,9 +42,7 @@ class ScaleInvariant:
     def singles(self, variances: NDArray[np.float64]) -> Singles:
         """Return expectations at single positions."""
         value, slope, mean = self.moments(variances, np)
-        # a line has no corner
-        curvature = np.full_like(variances, np.inf if self.size else 0.0)
-        return Singles(value, slope, curvature, mean)
+        return Singles(value, slope, np.zeros_like(variances), mean)
 
     def bends(self, variances: NDArray[np.float64]) -> Bends:
         """Return how the first expectation changes with a variance; the second does as its corner says.
