@@ -5,8 +5,6 @@ does to both kernels. ``check_layer`` of ``steepest.kernels`` tries it. ``exampl
 """
 
 from steepest.kernels.wide import nodes as nodes  # registers the rules
-from steepest.kernels.wide._duals import NoSeriesError as NoSeriesError
-from steepest.kernels.wide._duals import has_series as has_series
 from steepest.kernels.wide._function import is_traced as is_traced
 from steepest.kernels.wide._function import kernel_function as kernel_function
 from steepest.kernels.wide._function import nodes_of as nodes_of
@@ -27,3 +25,5 @@ from steepest.kernels.wide._rule import Pairs as Pairs
 from steepest.kernels.wide._rule import Presence as Presence
 from steepest.kernels.wide._rule import Step as Step
 from steepest.kernels.wide._rule import rule_for as rule_for
+from steepest.kernels.wide.duals import NoSeriesError as NoSeriesError
+from steepest.kernels.wide.duals import has_series as has_series
