@@ -39,7 +39,14 @@ def evaluate(
     """
     if plan.apart:
         return by_displacement(plan, duals, end, one, two, jnp.asarray(1), itself)
-    pairs = by_all_pairs(plan, duals, end, one, two, itself)
+    return _run(_at_equal_positions, plan, duals, end, one, two, itself)
+
+
+def _at_equal_positions(
+    plan: Plan, pairings: Pairings, end: int, one: Sides, two: Sides, itself: Array
+) -> Pairs:
+    """Compute all pairs of positions up to a node, and keep those of equal positions, ``(*space, b, …)``."""
+    (pairs,) = _at_nodes(plan, pairings, (end,), one, two, itself)
     space = plan.limit.spaces[end]
     count = int(np.prod(space))
 

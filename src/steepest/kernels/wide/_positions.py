@@ -3,7 +3,6 @@
 import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -13,7 +12,7 @@ from jaxtyping import Array
 from numpy.typing import NDArray
 
 from steepest.core.precision import arithmetic
-from steepest.kernels.connected._tabulated import TOLERANCE, symmetric
+from steepest.kernels.connected._tabulated import TOLERANCE
 from steepest.kernels.wide._evaluate import evaluate
 from steepest.kernels.wide._plan import Plan, plan_of
 from steepest.kernels.wide._presence import Mask
@@ -110,7 +109,7 @@ class Positions:
 
     def tile(
         self, rows: tuple, columns: tuple, *, same: bool, threads: int = 1
-    ) -> tuple[Array, Array]:
+    ) -> tuple[NDArray, NDArray]:
         """Compute NNGP and NTK between some rows and columns; ``same`` puts the exact diagonal on it.
 
         Blocks are spread over ``threads``: they are too small to occupy several processors one after the other.
@@ -134,17 +133,15 @@ class Positions:
             out[0, i, j] = computed.k
             out[1, i, j] = 0.0 if computed.theta is None else computed.theta
 
+        fill(pairs[0])  # else each thread compiles the program
         with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(fill, pairs))
-        with arithmetic(double=double):
-            if not same:
-                return jnp.asarray(out[0]), jnp.asarray(out[1])
-            for matrix in out:
+            list(pool.map(fill, pairs[1:]))
+        if same:
+            for matrix, diagonal in zip(out, np.asarray(rows[0])[..., 0], strict=True):
                 lower = np.tril_indices(n, -1)
                 matrix[lower] = matrix.T[lower]
-            diagonal = jnp.asarray(rows[0][..., 0])
-            k, theta = (symmetric(jnp.asarray(a), d) for a, d in zip(out, diagonal, strict=True))
-            return k, theta
+                np.fill_diagonal(matrix, diagonal)
+        return out[0], out[1]
 
     def pairs(self, one: Sides, two: Sides) -> Pairs:
         """Compute both kernels between first and second inputs."""
@@ -152,12 +149,11 @@ class Positions:
 
     def firsts(self, rows: tuple, block: slice) -> dict[int, list]:
         """Give the arrays of some rows to their nodes."""
-        return self._by_node(_cut(tuple(rows[1:]), block.start, block.stop - block.start))
+        return self._by_node([_cut(array, block) for array in rows[1:]])
 
     def seconds(self, columns: tuple, block: slice) -> dict[int, list]:
         """Do the same for some columns, with the inputs last."""
-        cut = _cut(tuple(columns[1:]), block.start, block.stop - block.start, swapped=True)
-        return self._by_node(cut)
+        return self._by_node([_cut(array, block, last=True) for array in columns[1:]])
 
     def _by_node(self, arrays: list) -> dict[int, list]:
         sides: dict[int, list] = {}
@@ -197,8 +193,10 @@ def blocks_of(count: int, size: int) -> list[slice]:
     return [slice(start, start + size) for start in starts]
 
 
-@partial(jax.jit, static_argnames=("size", "swapped"))
-def _cut(arrays: tuple, start: int, size: int, *, swapped: bool = False) -> list[Array]:
-    """Take some inputs out of all arrays, in one call."""
-    taken = [jax.lax.dynamic_slice_in_dim(array, start, size, -2) for array in arrays]
-    return [jnp.swapaxes(array, -1, -2) for array in taken] if swapped else taken
+def _cut(array: Any, block: slice, *, last: bool = False) -> Array:
+    """Take some inputs out of an array ``(…, n, 1)``, or put them last; on a processor without a program for each n."""
+    if _platform(array) == "cpu":
+        inputs = np.asarray(array)[..., block, :]
+        return jnp.asarray(np.swapaxes(inputs, -1, -2) if last else inputs)
+    inputs = jax.lax.dynamic_slice_in_dim(array, block.start, block.stop - block.start, -2)
+    return jnp.swapaxes(inputs, -1, -2) if last else inputs

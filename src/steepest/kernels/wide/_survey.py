@@ -6,7 +6,6 @@ How each node changes them stands in ``_walk.py``; here positions that meet othe
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -96,24 +95,35 @@ def survey(
 def _weights(plan: Plan, walk: Walk, index: int) -> Values:
     """Compute the weights of an attention node for all inputs, some at a time."""
     duals = walk.padded_duals()
-    run = lambda part: np.asarray(attention_weights(plan, duals, index, part))
-    return np.concatenate(_some_at_a_time(plan, walk.sides, run), axis=-1)
+    run = lambda part: [np.asarray(attention_weights(plan, duals, index, part))]
+    (weights,) = _some_at_a_time(plan, walk.sides, run)
+    return weights
 
 
-def _some_at_a_time(plan: Plan, sides: Sides, run: Callable[[Sides], Any]) -> list[Any]:
-    """Do something with some inputs after the other, in float64."""
+def _some_at_a_time(
+    plan: Plan, sides: Sides, run: Callable[[Sides], list[Values | None]]
+) -> list[Values | None]:
+    """Compute arrays ``(…, n)`` of inputs, some after the others, in float64.
+
+    Inputs are repeated up to a power of two, so that few programs serve any number of them.
+    """
     count = sides[0][0].shape[-2]
-    step = max(1, CELLS // plan.cells)
-    with arithmetic(double=True):
-        return [
-            run(
-                {
-                    i: [jnp.asarray(a[..., start : start + step, :]) for a in arrays]
-                    for i, arrays in sides.items()
-                }
-            )
-            for start in range(0, count, step)
-        ]
+    most = 2 ** max(0, (CELLS // plan.cells).bit_length() - 1)
+    size = min(most, 2 ** (count - 1).bit_length())
+    pieces = []
+    for start in range(0, count, size):
+        chosen = np.minimum(np.arange(start, start + size), count - 1)
+        with arithmetic(double=True):
+            part = {
+                i: [jnp.asarray(a[..., chosen, :]) for a in arrays] for i, arrays in sides.items()
+            }
+            pieces.append(run(part))
+    joined = (
+        np.concatenate(arrays, axis=-1)
+        for arrays in zip(*pieces, strict=True)
+        if arrays[0] is not None
+    )
+    return [array[..., :count] for array in joined]
 
 
 def _with_itself(plan: Plan, walk: Walk, index: int) -> tuple[Values, Values | None]:
@@ -124,9 +134,5 @@ def _with_itself(plan: Plan, walk: Walk, index: int) -> tuple[Values, Values | N
         pairs = evaluate(plan, duals, index, part, part, itself=1.0)
         return [None if a is None else np.asarray(a)[..., 0] for a in pairs]
 
-    pieces: list[Any] = _some_at_a_time(plan, walk.sides, run)
-    k = np.concatenate([piece[0] for piece in pieces], axis=-1)
-    theta = None
-    if pieces[0][1] is not None:
-        theta = np.concatenate([piece[1] for piece in pieces], axis=-1)
-    return k, theta
+    k, *theta = _some_at_a_time(plan, walk.sides, run)
+    return k, theta[0] if theta else None
