@@ -24,7 +24,7 @@ from steepest.kernels.wide._rule import Pairs, Values
 from steepest.kernels.wide._walk import Walk
 from steepest.kernels.wide.duals import Dual
 from steepest.nn.layers import WideLimit
-from steepest.nn.layers._nodes import Attend, AttendAtRandom
+from steepest.nn.layers._nodes import Attend, AttendAtRandom, AttendEntrywise
 from steepest.nn.types import Key
 
 TOLERANCE = 1e-9  # of expectations: far below what heads leave
@@ -90,7 +90,7 @@ class Draw:
                 self._compute(index, key)
                 continue
             itself = partial(self._with_itself, index, key)
-            self.walk.step(index, itself, partial(self._weights, index))
+            self.walk.step(index, itself, partial(self._products, index))
             if len(self.computed) == index:  # of nodes that mix positions it was asked for
                 self._compute(index, key)
 
@@ -122,20 +122,16 @@ class Draw:
         k, theta = self.computed[index]
         return equal(k), None if theta is None else equal(theta)
 
-    def _weights(self, index: int) -> Values:
-        """Return the weights of attention over d, ``(keys, *space, n)``, as ``attention_weights``."""
+    def _products(self, index: int) -> Values:
+        """Return the products of attention over d, ``(keys, *space, n)``, as ``attention_products``."""
         node = self.walk.plan.limit.nodes[index]
-        assert isinstance(node, Attend)
+        assert isinstance(node, (Attend, AttendEntrywise))
         keys = node.sources[1]
         space = self.walk.plan.limit.spaces[keys]
         size = int(np.prod(space))
         k = np.asarray(self.computed[keys].k).reshape(size, size, *self.computed[keys].k.shape[-2:])
-        logits = node.sharpness * np.einsum("qpii->qpi", k)
-        exists = self.walk.places[keys].exists
-        if exists is not None:
-            flat = np.moveaxis(exists, 0, -1).reshape(size, 1, -1)
-            logits = np.where(flat, logits, -np.inf)
-        return np.asarray(jax.nn.softmax(logits, axis=0)).reshape(size, *space, -1)
+        products = node.sharpness * np.einsum("qpii->qpi", k)
+        return products.reshape(size, *space, -1)
 
     def _at_random(self, node: AttendAtRandom, read: list[Pairs], key: Key) -> Pairs:
         """Average over the heads of one draw, arrays ``(*space, *space, n, n)``."""
