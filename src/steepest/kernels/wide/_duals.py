@@ -93,6 +93,11 @@ class Bends(NamedTuple):
     slope: NDArray[np.float64] | None
 
 
+def _bends(curvature: NDArray[np.float64], third: NDArray[np.float64]) -> Bends:
+    """Return both without the sign of rounding: derivatives of a polynomial that vanish are interpolated as ±1e-20."""
+    return Bends(np.maximum(curvature, 0.0), np.maximum(third, 0.0))
+
+
 class Tolerances(NamedTuple):
     """Errors of one dual activation.
 
@@ -238,8 +243,8 @@ class Closed:
         """Return how both expectations change with a variance."""
         high = float(variances.max())
         low = max(float(variances.min()), FLOOR * high)
-        third = _third_table(self.activation, low / 1.05, high * 1.05).at(variances)[..., 0]
-        return Bends(self.singles(variances).curvature, third)
+        third = _third_table(self.activation, low / 1.05, high * 1.05)
+        return _bends(self.singles(variances).curvature, third.at(variances)[..., 0])
 
     def moments(self, variances: Array, xp: Any) -> tuple[Any, Any, Any]:
         """Return E σ², E σ'² and E σ, in JAX."""
@@ -331,8 +336,8 @@ class Series:
 
     def bends(self, variances: NDArray[np.float64]) -> Bends:
         """Return how both expectations change with a variance."""
-        third = _third_table(self.activation, self.low, self.high).at(variances)[..., 0]
-        return Bends(self.singles(variances).curvature, third)
+        third = _third_table(self.activation, self.low, self.high)
+        return _bends(self.singles(variances).curvature, third.at(variances)[..., 0])
 
     @property
     def pairing(self) -> "Mehler":

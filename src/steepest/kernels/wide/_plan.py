@@ -125,7 +125,7 @@ def plan_of(
 def _planned(limit: WideLimit, masked: bool) -> Plan:
     rules = [rule_of(node) for node in limit.nodes]
     architecture = object()
-    if any(rule.drawn or _is_transposed(rule) for rule in rules):
+    if any(rule.drawn or _is_transposed(rule) or _mixes_all(rule) for rule in rules):
         none = ((),) * len(limit.nodes)
         return Plan(architecture, limit, limit.spaces, none, apart=False, masked=masked)
     strides = _total_strides(limit, rules)
@@ -137,6 +137,11 @@ def _planned(limit: WideLimit, masked: bool) -> Plan:
     return Plan(architecture, limit, sizes, lists, apart, masked)
 
 
+def _mixes_all(rule: Rule) -> bool:
+    """Tell whether a node mixes positions by no displacements; the space behind may have another rank."""
+    return isinstance(rule, Mixing) and not isinstance(rule, Displaced)
+
+
 def _is_transposed(rule: Rule) -> bool:
     """Tell whether outputs of a node are more than inputs: a displacement then goes on in several ways."""
     return rule.window is not None and rule.window.transposed
@@ -146,8 +151,7 @@ def _keeps_apart(
     rule: Rule, sources: tuple[int, ...], limit: WideLimit, strides: list, sizes: tuple
 ) -> bool:
     """Tell whether what a node does to a displacement depends on it alone."""
-    mixed = isinstance(rule, Mixing) and not isinstance(rule, Displaced)
-    if mixed or len({strides[source] for source in sources}) > 1:
+    if len({strides[source] for source in sources}) > 1:
         return False
     if rule.window is None or rule.window.padding != "circular":
         return True

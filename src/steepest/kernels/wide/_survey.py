@@ -125,7 +125,8 @@ def _with_itself(plan: Plan, walk: Walk, index: int) -> tuple[Values, Values | N
         return [None if a is None else np.asarray(a)[..., 0] for a in pairs]
 
     pieces: list[Any] = _some_at_a_time(plan, walk.sides, run)
-    k = np.concatenate([piece[0] for piece in pieces], axis=-1)
+    # signals that cancel leave a variance of the size and with the sign of what is rounded
+    k = np.maximum(np.concatenate([piece[0] for piece in pieces], axis=-1), 0.0)
     theta = None
     if pieces[0][1] is not None:
         theta = np.concatenate([piece[1] for piece in pieces], axis=-1)
