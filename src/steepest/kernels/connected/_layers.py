@@ -35,6 +35,8 @@ class PairKernels(NamedTuple):
     and the rounding of angles behind the first layer. Kernels of each input with itself count as exact, as they are
     computed without pairs.
     """
+    nngp_error: float
+    """That of the NNGP kernel alone, which the rounding of angles at corners does not touch."""
 
 
 class SignalPrediction(NamedTuple):
@@ -130,8 +132,8 @@ def pair_kernels(
             of_two = of_two._replace(slope=0 * of_two.value, slope_error=0 * of_two.value)
         slope = layer.c_w * of_two.slope / both
         # what σ sees: of unit variance behind a normalization
-        sides = ((variances / scale)[side] for side in (first, second))
-        pair = Pair(*sides, k / both, root / both)
+        seen = variances / scale
+        pair = Pair(seen[first], seen[second], k / both, root / both)
         # two equal signals stay equal, and angles of the first layer have all their digits
         exact = (equal & (root == 0)) | (i == 1)
         off = np.where(exact, 0.0, errors.k / both + ROUNDING * pair.scale)
@@ -146,10 +148,10 @@ def pair_kernels(
         theta = np.full_like(theta, np.nan)
     if not ((variances > 0) | (squares == 0)).all():
         raise UserError("a kernel is zero: no signal reaches the output; check c_w and c_b")
-    worst = _largest(errors.k, variances[first] * variances[second])
-    if smooth:
-        worst = max(worst, _largest(errors.theta, tangents[first] * tangents[second]))
-    return PairKernels(Kernels(k, theta), Kernels(variances, tangents), float(worst))
+    of_nngp = _largest(errors.k, variances[first] * variances[second])
+    of_ntk = _largest(errors.theta, tangents[first] * tangents[second]) if smooth else 0.0
+    singles = Kernels(variances, tangents)
+    return PairKernels(Kernels(k, theta), singles, max(of_nngp, of_ntk), of_nngp)
 
 
 def _checked_squares(limit: Limit, squares: Vector) -> Vector:

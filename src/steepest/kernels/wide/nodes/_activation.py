@@ -41,7 +41,7 @@ class OfActivation(Local[Activate]):
             value, slope, mean = dual.moments(read.k, step.xp)
             return Diagonal(value, None if read.theta is None else slope * read.theta, mean)
         assert not isinstance(dual, Expansion)
-        _need_variance(step)
+        _need_variance(step, dual.tolerances(step.eps))
         singles = dual.singles(read.k)
         theta = None if read.theta is None else singles.slope * read.theta
         behind = Diagonal(singles.value, theta, singles.mean)
@@ -59,11 +59,10 @@ class OfActivation(Local[Activate]):
         return Pairs(settled[0], settled[1])
 
 
-def _need_variance(step: Step) -> None:
+def _need_variance(step: Step, errors: Tolerances) -> None:
     """Raise a UserError where signals cancel to what is rounded, whose angle at a corner is anything."""
     (read,) = step.read
-    assert step.dual is not None
-    if not step.dual.tolerances(step.eps).corner:
+    if not errors.corner:
         return
     # variances are computed in float64, in whatever precision pairs are
     rounded = read.v * (np.finfo(float).eps / step.eps)
@@ -71,9 +70,8 @@ def _need_variance(step: Step) -> None:
     if lost.any():
         which = int(np.argmax(lost.reshape(-1, lost.shape[-1]).any(0)))
         raise UserError(
-            f"signals of row {which} of the inputs cancel at some position before node {step.index}, an activation with "
-            "a corner, so that the tangent kernel is not determined; use a smooth activation, add biases by c_b, or "
-            "another matrix"
+            f"signals of row {which} of the inputs cancel at some position before node {step.index}, whose activation "
+            "has a corner, so that there is no tangent kernel; use a smooth activation, biases by c_b, or another matrix"
         )
 
 
