@@ -86,6 +86,7 @@ MIXED = [
     ("softplus", pool(2), ("relu",), 8.0),
     ("softplus", pool(2), (QUADRATIC, QUADRATIC), 1.0),
     ("tanh", serial(pool(2), layer_norm()), ("exp",), 1.0),
+    ("softplus", pool(2), ("polynomial(0,0.8,0.1)",), 1.0),  # its third derivative is zero
 ]
 
 

@@ -135,4 +135,5 @@ def _with_itself(plan: Plan, walk: Walk, index: int) -> tuple[Values, Values | N
         return [None if a is None else np.asarray(a)[..., 0] for a in pairs]
 
     k, *theta = _some_at_a_time(plan, walk.sides, run)
-    return k, theta[0] if theta else None
+    # signals that cancel leave a variance of the size and with the sign of what is rounded
+    return np.maximum(k, 0.0), theta[0] if theta else None

@@ -34,6 +34,11 @@ class Bends(NamedTuple):
     slope: NDArray[np.float64] | None
 
 
+def bends(curvature: NDArray[np.float64], third: NDArray[np.float64]) -> Bends:
+    """Return both without the sign of rounding: derivatives of a polynomial that vanish are interpolated as ±1e-20."""
+    return Bends(np.maximum(curvature, 0.0), np.maximum(third, 0.0))
+
+
 class Tolerances(NamedTuple):
     """Errors of one dual activation.
 

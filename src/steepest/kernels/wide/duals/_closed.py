@@ -9,7 +9,7 @@ from jaxtyping import Array
 from numpy.typing import NDArray
 
 from steepest.kernels.duals._expectations import single_moments
-from steepest.kernels.wide.duals._bounds import Bends, Singles, Tolerances
+from steepest.kernels.wide.duals._bounds import Bends, Singles, Tolerances, bends
 from steepest.kernels.wide.duals._tables import FLOOR, moment_table, third_table
 from steepest.nn.activations import Activation, DualForm, closed_form, gaussian_mean
 
@@ -49,7 +49,7 @@ class Closed:
         high = float(variances.max())
         low = max(float(variances.min()), FLOOR * high)
         third = third_table(self.activation, low / 1.05, high * 1.05).at(variances)[..., 0]
-        return Bends(self.singles(variances).curvature, third)
+        return bends(self.singles(variances).curvature, third)
 
     def moments(self, variances: Array, xp: Any) -> tuple[Any, Any, Any]:
         """Return E σ², E σ'² and E σ, in JAX."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
 from steepest.kernels.duals._expectations import at_rest, hermite_coefficients, trapezoid_basis
-from steepest.kernels.wide.duals._bounds import Bends, Singles, Tolerances
+from steepest.kernels.wide.duals._bounds import Bends, Singles, Tolerances, bends
 from steepest.kernels.wide.duals._tables import TERMS, Interpolant, series_table, third_table
 from steepest.nn.activations import Activation
 
@@ -93,7 +93,7 @@ class Series:
     def bends(self, variances: NDArray[np.float64]) -> Bends:
         """Return how both expectations change with a variance."""
         third = third_table(self.activation, self.low, self.high).at(variances)[..., 0]
-        return Bends(self.singles(variances).curvature, third)
+        return bends(self.singles(variances).curvature, third)
 
     @property
     def pairing(self) -> "Mehler":

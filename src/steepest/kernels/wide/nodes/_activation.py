@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from steepest.core.errors import UserError
 from steepest.kernels.wide._rule import (
     Diagonal,
     Local,
@@ -40,6 +41,7 @@ class OfActivation(Local[Activate]):
             value, slope, mean = dual.moments(read.k, step.xp)
             return Diagonal(value, None if read.theta is None else slope * read.theta, mean)
         assert not isinstance(dual, Expansion)
+        _need_variance(step, dual.tolerances(step.eps))
         singles = dual.singles(read.k)
         theta = None if read.theta is None else singles.slope * read.theta
         behind = Diagonal(singles.value, theta, singles.mean)
@@ -55,6 +57,22 @@ class OfActivation(Local[Activate]):
             return Pairs(layout.settle(value)[0], None)
         settled = layout.settle(value, slope * theta)
         return Pairs(settled[0], settled[1])
+
+
+def _need_variance(step: Step, errors: Tolerances) -> None:
+    """Raise a UserError where signals cancel to what is rounded, whose angle at a corner is anything."""
+    (read,) = step.read
+    if not errors.corner:
+        return
+    # variances are computed in float64, in whatever precision pairs are
+    rounded = read.v * (np.finfo(float).eps / step.eps)
+    lost = (rounded > 0) & (read.k <= rounded)
+    if lost.any():
+        which = int(np.argmax(lost.reshape(-1, lost.shape[-1]).any(0)))
+        raise UserError(
+            f"signals of row {which} of the inputs cancel at some position before node {step.index}, whose activation "
+            "has a corner, so that there is no tangent kernel; use a smooth activation, biases by c_b, or another matrix"
+        )
 
 
 def _bounded(
