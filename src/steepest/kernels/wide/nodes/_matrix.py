@@ -4,6 +4,7 @@ import math
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from steepest.kernels.wide._rule import (
     Diagonal,
@@ -59,9 +60,15 @@ class OfMatrix(Mixing[Mix]):
         before, along, behind = in_line(space, self.node.axis)
         inputs = k.shape[2 * len(space) :]
         matrix = jnp.asarray(self.node.array, k.dtype)
-        # of both positions: before the dimension, along it, behind it
-        lines = k.reshape(before, along, behind * math.prod(space), *inputs)
-        half = jnp.einsum("pa,xay...->xpy...", matrix, lines)
-        lines = half.reshape(math.prod(after) * before, along, behind, *inputs)
-        mixed = jnp.einsum("qa,xay...->xqy...", matrix, lines)
+        # of both positions: before the dimension, along it, behind it and the inputs
+        behind_inputs = behind * math.prod(inputs)
+        lines = k.reshape(before, along, math.prod(space) * behind_inputs)
+        half = _times_each(matrix, lines)
+        mixed = _times_each(matrix, half.reshape(-1, along, behind_inputs))
         return mixed.reshape(*after, *after, *inputs)
+
+
+def _times_each(matrix: Array, lines: Array) -> Array:
+    """Multiply arrays ``(x, a, y)`` by a matrix ``(p, a)`` from the left; as a batch no axes are moved."""
+    copies = jnp.broadcast_to(matrix, (len(lines), *matrix.shape))
+    return copies @ lines
