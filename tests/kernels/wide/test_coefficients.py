@@ -75,6 +75,7 @@ ARCHITECTURES = {
     ),
     "normalized silu": (connected("silu", normalize=True), VECTORS),
     "flatten": (of(conv(8), "relu", conv(8), "tanh", flatten(), dense(1)), IMAGES),
+    "corners": (of(conv(8), "hard_tanh", conv(8), "elu", flatten(), dense(1)), IMAGES),
     "pools": (of(conv(8), "relu", pool(2), conv(8), "erf", global_pool(), dense(1)), IMAGES),
     "residual": (of(conv(2), BRANCHED, flatten(), dense(1)), IMAGES),
     "attention": (of(conv(8), ATTENDING, global_pool(), dense(1)), IMAGES),

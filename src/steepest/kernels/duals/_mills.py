@@ -69,7 +69,7 @@ def _series(terms: int, order: int = 0) -> NDArray[np.float64]:
     scale = c[:, None] + PLACE
     values = (s**order * np.exp(-((s / scale) ** 2) / 2 - s * (c[:, None] / scale))) @ weights
     fitted = np.polynomial.Chebyshev.fit(t, values, terms - 1, domain=[-1, 1])
-    return fitted.convert(kind=np.polynomial.Polynomial).coef[::-1]
+    return np.asarray(fitted.convert(kind=np.polynomial.Polynomial).coef[::-1], float)
 
 
 @lru_cache

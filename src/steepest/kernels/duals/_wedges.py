@@ -382,7 +382,8 @@ def _integrand(
     wedge = sector.wedge
     if wedge.cone and (wedge.first_rate or wedge.second_rate):
         steps = wedge.first_rate * one.root * towards, wedge.second_rate * two.root * away
-        at = moment_differences(*jnp.broadcast_arrays(*steps), order)
+        first_step, second_step = jnp.broadcast_arrays(*steps)
+        at = moment_differences(first_step, second_step, order)
     elif wedge.cone:
         at = [Differences(moment, 0.0, 0.0, 0.0) for moment in _at_zero(order)]
     else:
@@ -424,7 +425,7 @@ def _sine_series(terms: int) -> NDArray[np.float64]:
     square = (np.polynomial.chebyshev.chebpts1(4 * terms) + 1) / 2 * math.pi**2
     values = np.sinc(np.sqrt(square) / math.pi)
     fitted = np.polynomial.Chebyshev.fit(square, values, terms - 1, domain=[0, math.pi**2])
-    return fitted.convert(kind=np.polynomial.Polynomial).coef[::-1]
+    return np.asarray(fitted.convert(kind=np.polynomial.Polynomial).coef[::-1], float)
 
 
 def _sine(x: Array) -> Array:

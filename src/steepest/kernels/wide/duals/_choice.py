@@ -85,8 +85,8 @@ def _of_kinks(
         if variances is None:
             return Piecewise(activation, UNKNOWN, empty=True)
         high = float(variances.max(initial=0.0)) or 1.0
-        # few programs serve many inputs: their numbers of nodes follow from powers of four
-        high = 4.0 ** math.ceil(math.log(room * high, 4))
+        # few programs serve many inputs: their numbers of nodes follow from powers of two
+        high = 2.0 ** math.ceil(math.log2(room * high))
         return Piecewise(activation, high, empty=not variances.all())
     raise UserError(
         f"{activation.name} has corners or jumps, and is neither cubic between its kinks nor given by pieces: its "

@@ -63,7 +63,7 @@ class Piecewise:
         """Count the nodes of the rule for angles: exponentials are sharp at large variances."""
         rates = [-term.rate for ramp in self.split.ramps for term in ramp.terms]
         steepness = max(rates, default=0.0) * math.sqrt(self.high)
-        return 16 * math.ceil((4 + 12 * math.sqrt(steepness)) / 16) if steepness else 16
+        return max(16, 8 * math.ceil((4 + 12 * math.sqrt(steepness)) / 8))
 
     def tolerances(self, eps: float) -> Tolerances:
         """Return its errors in an arithmetic of this precision."""
@@ -80,8 +80,9 @@ class Piecewise:
         curvature = mean_of(second.times(second), live, np)
         # E σ''(u)σ''(v) has also a mass of one and the smooth part of the other: α_p β_q + β_p α_q at most
         mass = sum(abs(slope) for _, _, slope in jumps(self.activation))
-        if mass:
-            curvature = curvature + mass**2 / live + envelope(second, live) ** 2
+        beside = envelope(second, live)
+        if mass and beside.any():
+            curvature = curvature + mass**2 / live + beside**2
         return Singles(value, slope, curvature, mean)
 
     def moments(self, variances: Any, xp: Any) -> tuple[Any, Any, Any]:
