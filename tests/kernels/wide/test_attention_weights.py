@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from steepest.core.errors import UserError
-from steepest.kernels import gram, gram_diagonal, kernel_function, sampled_gram, tiled_gram
+from steepest.kernels import (
+    gram,
+    gram_diagonal,
+    gram_over_heads,
+    kernel_function,
+    sampled_gram,
+    tiled_gram,
+)
 from steepest.nn.layers import attention, conv, dense, global_pool, network
 from tests.kernels.wide import masked, peer
 
@@ -83,6 +90,31 @@ def test_products_over_the_root_by_draws_of_finite_networks():
         assert (np.abs(mean - exact) <= 4 * deviation + 0.03 * size).all(), (mean, exact)
 
 
+@pytest.mark.parametrize("name", ["function", "finite"])
+def test_functions_of_products_over_the_root_are_means_over_heads(name):
+    """Products themselves against their closed form; another function against finite networks."""
+    weights = {"function": lambda z: 1.0 * z, "finite": "tanh"}[name]
+    x = peer.inputs(SHAPE)
+    mask = holes(3)[:2]
+    heads = attention(64, heads=8, key=32, sharpness=0.8, **ROOT | {"weights": weights})
+    net = network(dense(64), heads, global_pool(), dense(4), shape=SHAPE, **OPTIONS)
+    drawn = gram_over_heads(net.limit(), x, jax.random.key(1), mask=mask, heads=64, count=16)
+    if name == "function":
+        closed = attention(4, heads=2, key=4, sharpness=0.8, **ROOT)
+        exact = gram(limit_of(dense(4), closed, global_pool(), dense(1)), x, mask=mask)
+        other = (exact.nngp, exact.ntk, 0, 0)
+    else:
+        finite = sampled_gram(net, x, jax.random.key(0), mask=mask, count=80)
+        other = (finite.nngp, finite.ntk, finite.nngp_error, finite.ntk_error)
+    for mean, error, exact, too in (
+        (drawn.nngp, drawn.nngp_error, other[0], other[2]),
+        (drawn.ntk, drawn.ntk_error, other[1], other[3]),
+    ):
+        size = np.sqrt(np.outer(np.diag(mean), np.diag(mean)))
+        room = 0.0 if name == "function" else 0.03
+        assert (np.abs(mean - exact) <= 4 * np.hypot(error, too) + room * size).all(), (mean, exact)
+
+
 def test_finite_layers_by_loops():
     heads = attention(3, heads=2, key=4, sharpness=0.7, weights=jnp.cos, c_b=0.0)
     net = network(heads, shape=SHAPE, **OPTIONS)
@@ -130,5 +162,6 @@ def test_what_is_refused():
     with pytest.raises(UserError):
         attention(4, heads=1, key=4, weights="softmin")
     options = ROOT | {"weights": "relu"}
-    with pytest.raises(UserError, match="sampled_gram"):
-        limit_of(attention(4, heads=1, key=4, **options), global_pool(), dense(1))
+    limit = limit_of(attention(4, heads=1, key=4, **options), global_pool(), dense(1))
+    with pytest.raises(UserError, match="gram_over_heads"):
+        gram(limit, peer.inputs(SHAPE))

@@ -153,6 +153,9 @@ def test_what_is_refused():
         network(positional_embedding(1.0, lambda d: d - 1), shape=SHAPE)
     with pytest.raises(UserError):
         network(positional_embedding(1.0, lambda d: 1.0), shape=SHAPE)
+    for c in (-1.0, np.nan, np.inf):
+        with pytest.raises(UserError):
+            positional_embedding(c)
     with pytest.raises(UserError):
         positional_embedding(joined="product")
     with pytest.raises(UserError):

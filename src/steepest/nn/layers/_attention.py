@@ -95,16 +95,11 @@ class Attention(Weights):
                     "products of a query with alike keys grow like √d, so that softmax takes the largest alone",
                     'take tied=False, or divide by d, scale="1/d"',
                 )
-            if self.weights not in (None, LINEAR):
-                raise draft.refuse(
-                    f"attention with products over √d and weights {self.weights.name}",
-                    "their mean over heads is an integral over many products",
-                    'take weights="softmax" or "identity", or divide by d, scale="1/d"',
-                )
             values = parts["value"].extend(draft, source)
             queries = parts["query"].extend(draft, source)
-            kind = AttendAtRandom if self.weights is None else AttendLinearly
-            node = kind((values, queries), self.sharpness)
+            node = AttendAtRandom((values, queries), self.sharpness, self.weights)
+            if self.weights is LINEAR:
+                node = AttendLinearly((values, queries), self.sharpness)
             mixed = draft.add(node, Kind.GAUSSIAN, signal.space)
             return parts["output"].extend(draft, mixed)
 

@@ -12,6 +12,7 @@ from jaxtyping import Array
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
+from steepest.core.given import traced
 from steepest.core.signatures import checked
 from steepest.nn.layers._layer import Layer, Part, Scheme, Signal, need_space, same
 from steepest.nn.layers._linear import WATCH, Use
@@ -134,11 +135,14 @@ def positional_embedding(
             channels.
 
     Raises:
-        UserError: another word, a share that is not between 0 and 1; a decay that is no covariance of these positions.
+        UserError: another word, a variance that is negative or not finite, a share that is not between 0 and 1; a decay
+            that is no covariance of these positions.
 
     >>> positional_embedding(0.5, lambda d: np.exp(-d / 2)).c
     0.5
     """
+    if not traced(c) and not 0 <= c < math.inf:
+        raise UserError(f"the variance c of embeddings must be finite and ≥ 0, got {c}")
     if joined == "sum":
         return Embedding(_number_or_traced(c), decay)
     if not 0 < share < 1:

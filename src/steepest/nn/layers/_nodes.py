@@ -302,15 +302,19 @@ class AttendAtRandom(Coefficients):
         (ζ Θ ζ'ᵀ)[p, p'] + s² Σ_{q,q'} D[p, q, p', q'] (K°[q, q'] Θ°[p, p'] + K°[p, p'] Θ°[q, q']),
         D[p, q, p', q'] = ζ[p, q] ζ'[p', q'] (K − (ζK)[p, ·] − (Kζ'ᵀ)[·, p'] + (ζKζ'ᵀ)[p, p'])[q, q'].
 
+    Where weights are a function f of each logit, ``D[p, q, p', q'] = f'(L[p, q]) f'(L'[p', q']) K[q, q']``.
+
     Attributes:
         sources: the values, and the queries.
         sharpness: s.
+        activation: f; None for softmax.
     """
 
     coefficients = ("sharpness",)
 
     sources: tuple[int, int]
     sharpness: float
+    activation: Activation | None = None
 
 
 @dataclass(frozen=True)
