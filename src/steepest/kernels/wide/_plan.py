@@ -125,7 +125,7 @@ def plan_of(
 def _planned(limit: WideLimit, masked: bool) -> Plan:
     rules = [rule_of(node) for node in limit.nodes]
     architecture = object()
-    if any(rule.drawn or _is_transposed(rule) for rule in rules):
+    if _changes_rank(limit) or any(rule.drawn or _is_transposed(rule) for rule in rules):
         none = ((),) * len(limit.nodes)
         return Plan(architecture, limit, limit.spaces, none, apart=False, masked=masked)
     strides = _total_strides(limit, rules)
@@ -135,6 +135,11 @@ def _planned(limit: WideLimit, masked: bool) -> Plan:
     apart = all(_keeps_apart(rule, node.sources, limit, strides, sizes) for rule, node in whole)
     lists = tuple(tuple(map(tuple, np.argwhere(mask).tolist())) for mask in needed)
     return Plan(architecture, limit, sizes, lists, apart, masked)
+
+
+def _changes_rank(limit: WideLimit) -> bool:
+    """Tell whether a matrix leaves other dimensions of space than the input has: displacements have no sum then."""
+    return len({len(space) for space in limit.spaces if space}) > 1
 
 
 def _is_transposed(rule: Rule) -> bool:
