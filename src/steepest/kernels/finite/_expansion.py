@@ -57,7 +57,7 @@ def taylor_expand(network: Network | Apply, center: Params, order: int) -> Apply
     Time doubles with each order.
 
     Args:
-        network: a network, or its ``apply``.
+        network: a network, or its ``apply``, which may also return a pytree of arrays.
         center: θ₀.
         order: of the last term, from 0 on.
 
@@ -74,9 +74,14 @@ def taylor_expand(network: Network | Apply, center: Params, order: int) -> Apply
     def expanded(params: Params, x: Array) -> Array:
         step = _difference(params, center)
         terms = _derivatives(lambda p: apply(p, x), step, order)(center)
-        return sum((term / math.factorial(k) for k, term in enumerate(terms[1:], 1)), terms[0])
+        return jax.tree.map(_taylor_sum, *terms)
 
     return expanded
+
+
+def _taylor_sum(*terms: Array) -> Array:
+    """Return ``Σ_k terms_k / k!``."""
+    return sum((term / math.factorial(k) for k, term in enumerate(terms[1:], 1)), terms[0])
 
 
 def _derivatives(
