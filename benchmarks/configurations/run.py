@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from benchmarks.configurations.ours import activations, functions, layers
 from benchmarks.configurations.names import NAMES, uses
+from benchmarks.configurations.ours import activations, functions, layers
 from benchmarks.configurations.reasons import REASONS
 from benchmarks.configurations.third import REFERENCES
 from steepest.core.errors import UserError
@@ -31,9 +31,9 @@ EQUAL = 1e-6  # of the largest number
 DEVIATIONS = 5.0  # of Monte Carlo, in standard errors of both
 OURS = {**layers.CONFIGURATIONS, **activations.CONFIGURATIONS, **functions.CONFIGURATIONS}
 HOW = (
-    "{count} small networks, predictions and empirical kernels, written from the peer's public names, and the same with "
-    "ours, on the same inputs in float64. Equal: both kernels, or all numbers, differ by at most {equal:g} of the "
-    "largest; kernels of drawn networks by at most {deviations:g} standard errors. Biases are trained as there. Theirs "
+    "{count} small networks, predictions and empirical kernels, written from public names of the peer, and the same by "
+    "ours, on equal inputs in float64. Equal: both kernels, or all numbers, differ by at most {equal:g} of "
+    "the largest; kernels of drawn networks by at most {deviations:g} standard errors. Biases are trained as there. Theirs "
     "only: ours refuses, or has no such function. The peer in its own environment (jax 0.4.30)."
 )
 VERDICTS = ("equal", "differ", "ours only", "theirs only", "neither")
@@ -132,7 +132,7 @@ def agree(mine: Arrays, theirs: Arrays, distance: float) -> bool:
 
 
 def compare(identity: str, theirs: Answer) -> Compared:
-    """Run one of our configurations and judge it beside the peer's numbers, and where they differ beside a third way."""
+    """Run one of our configurations and judge it beside the numbers of the peer, and of a third way if they differ."""
     started = time.perf_counter()
     mine = answer(identity)
     seconds = time.perf_counter() - started
