@@ -32,9 +32,8 @@ DEVIATIONS = 5.0  # of Monte Carlo, in standard errors of both
 OURS = {**layers.CONFIGURATIONS, **activations.CONFIGURATIONS, **functions.CONFIGURATIONS}
 HOW = (
     "{count} small networks, predictions and empirical kernels, written from public names of the peer, and the same by "
-    "ours, on equal inputs in float64. Equal: both kernels, or all numbers, differ by at most {equal:g} of "
-    "the largest; kernels of drawn networks by at most {deviations:g} standard errors. Biases are trained as there. Theirs "
-    "only: ours refuses, or has no such function. The peer in its own environment (jax 0.4.30)."
+    "ours, on equal inputs in float64. Equal: both kernels, or all numbers, differ by at most {equal:g} of the largest; "
+    "kernels of drawn networks by at most {deviations:g} standard errors. Biases are trained as there. Theirs only: ours refuses, or has no such function. The peer in its own environment (jax 0.4.30)."
 )
 VERDICTS = ("equal", "differ", "ours only", "theirs only", "neither")
 Arrays = dict[str, np.ndarray]

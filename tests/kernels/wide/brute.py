@@ -3,7 +3,8 @@
 A network is a list of steps: ``("conv", size, stride, padding)``, ``("relu",)``, ``("erf",)``, ``("tanh",)``,
 ``("pool", size, stride)``, ``("flatten",)``, ``("mean",)``, ``("dense",)``, ``("norm",)``, ``("add", [steps], …)``,
 ``("local", size, stride, padding)``, ``("beside", (share, [steps]), …)``, ``("times", [steps], …)``, ``("mix", rows)``,
-``("attend", sharpness, tied)``, ``("up", size, stride, padding)``.
+``("attend", sharpness, tied)``, ``("up", size, stride, padding)``, ``("together", axes)``,
+``("drop", rate)``.
 NTK parameterization with biases: every linear step has c_w, c_b, t_w = c_w, t_b = 1.
 """
 
@@ -43,15 +44,18 @@ DUALS = {"relu": relu, "erf": erf, "tanh": tanh}
 
 def kernels(steps, x, y, c_w, c_b):
     """NNGP and NTK of two inputs of shape ``(height, width, channels)``; numbers, if no positions are left."""
-    three = [((x, x), None), ((x, y), None), ((y, y), None)]
+    (_, (k, theta, _), _) = run(steps, begin(x, y), c_w, c_b)
+    return k, theta
+
+
+def begin(x, y):
+    """Kernels and means of (x, x), (x, y), (y, y) before the first step."""
     start = []
-    for pair, _ in three:
-        first, second = pair
+    for first, second in ((x, x), (x, y), (y, y)):
         k = np.einsum("abc,dec->abde", first, second) / x.shape[-1]
         means = first.mean(-1), second.mean(-1)
         start.append((k, np.zeros_like(k), means))
-    (_, (k, theta, _), _) = run(steps, start, c_w, c_b)
-    return k, theta
+    return start
 
 
 def run(steps, three, c_w, c_b):
@@ -90,6 +94,10 @@ def run(steps, three, c_w, c_b):
             three = [(k.mean(), theta.mean(), average(means)) for k, theta, means in three]
         elif name == "norm":
             three = normalized(three)
+        elif name == "drop":
+            three = dropped(three, *options)
+        elif name == "together":
+            three = normalized_together(three, *options)
         elif name == "add":
             branches = [run(branch, three, c_w, c_b) for branch in options]
             three = [added([branch[i] for branch in branches]) for i in range(3)]
@@ -301,4 +309,34 @@ def normalized(three):
         s, t = np.sqrt(a - m**2), np.sqrt(b - n**2)
         outer = lambda u, v: np.multiply.outer(u, v)
         after.append(((k - outer(m, n)) / outer(s, t), theta / outer(s, t), zeros((m, n))))
+    return after
+
+
+def normalized_together(three, axes):
+    """One mean and one variance for all channels of some positions, whose means differ."""
+    after = []
+    for (k, theta, both), variances in zip(three, sides(three), strict=True):
+        roots = []
+        rest = []
+        for mean, variance in zip(both, variances, strict=True):
+            common = mean.mean(axes, keepdims=True)
+            spread = variance.mean(axes, keepdims=True) - common**2
+            roots.append(np.sqrt(spread) * np.ones_like(mean))
+            rest.append(mean - common)
+        covariance = k - np.multiply.outer(*both) + np.multiply.outer(*rest)
+        scale = np.multiply.outer(*roots)
+        means = tuple(d / s for d, s in zip(rest, roots, strict=True))
+        after.append((covariance / scale, theta / scale, means))
+    return after
+
+
+def dropped(three, rate):
+    """Units of x and of y are drawn apart; those of x with x are the same, and kept with probability 1 − rate."""
+    after = []
+    for pair, same in zip(three, (True, False, True), strict=True):
+        k, theta, means = pair
+        both = np.stack([k, theta])
+        for p in np.ndindex(k.shape[: k.ndim // 2]):
+            both[(slice(None), *p, *p)] /= (1 - rate) if same else 1
+        after.append((both[0], both[1], means))
     return after

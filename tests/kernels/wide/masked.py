@@ -59,6 +59,8 @@ def run(steps, pairs, sides, c_w, c_b):
                 for ij, both in pairs.items()
             }
             sides = [Side((), np.array([True])) for _ in sides]
+        elif name == "lines":
+            pairs, sides = weighted(pairs, sides, *options)
         elif name == "attend":
             pairs = attended(pairs, sides, *options, c_w, c_b)
         elif name == "norm":
@@ -66,6 +68,12 @@ def run(steps, pairs, sides, c_w, c_b):
                 np.sqrt(np.where(side.exists, np.diag(pairs[i, i][0]), 1))
                 for i, side in enumerate(sides)
             ]
+            pairs = {
+                (i, j): tuple(a / np.outer(roots[i], roots[j]) for a in both)
+                for (i, j), both in pairs.items()
+            }
+        elif name == "together":
+            roots = [together(side, pairs[i, i][0], *options) for i, side in enumerate(sides)]
             pairs = {
                 (i, j): tuple(a / np.outer(roots[i], roots[j]) for a in both)
                 for (i, j), both in pairs.items()
@@ -93,16 +101,29 @@ def linear(pairs, taps, sides, volume, c_w, c_b):
     return after
 
 
+def geometry(space, size, stride, padding):
+    """Numbers of outputs, and of positions missing before the first."""
+    outputs = []
+    edges = []
+    for n in space:
+        outputs.append((n - size) // stride + 1 if padding == "none" else math.ceil(n / stride))
+        missing = 0 if padding == "none" else max((outputs[-1] - 1) * stride + size - n, 0)
+        edges.append(missing // 2)
+    return outputs, edges
+
+
+def stands(side, output, stride):
+    """Whether an output stands at an existing position, one of ``stride`` many."""
+    place = {p: i for i, p in enumerate(side.at)}
+    block = itertools.product(*(range(a * stride, (a + 1) * stride) for a in output))
+    return any(side.exists[place[q]] for q in block if q in place)
+
+
 def convolved(pairs, sides, size, stride, padding, c_w, c_b):
     behind = []
     taps = []
     for side in sides:
-        edges = []
-        outputs = []
-        for n in side.space:
-            outputs.append((n - size) // stride + 1 if padding == "none" else math.ceil(n / stride))
-            missing = 0 if padding == "none" else max((outputs[-1] - 1) * stride + size - n, 0)
-            edges.append(missing // 2)
+        outputs, edges = geometry(side.space, size, stride, padding)
         place = {p: i for i, p in enumerate(side.at)}
         there = []
         for p in itertools.product(*map(range, outputs)):
@@ -110,8 +131,7 @@ def convolved(pairs, sides, size, stride, padding, c_w, c_b):
                 reads = itertools.product(*(range(a * stride, a * stride + size) for a in p))
                 there.append(all(side.exists[place[q]] for q in reads))
             else:
-                block = itertools.product(*(range(a * stride, (a + 1) * stride) for a in p))
-                there.append(any(side.exists[place[q]] for q in block if q in place))
+                there.append(stands(side, p, stride))
         after = Side(tuple(outputs), np.array(there))
         of_side = []
         for offset in itertools.product(range(size), repeat=len(side.space)):
@@ -128,27 +148,67 @@ def convolved(pairs, sides, size, stride, padding, c_w, c_b):
     return linear(pairs, taps, behind, size ** len(sides[0].space), c_w, c_b), behind
 
 
-def pooled(pairs, sides, size=None, stride=None):
-    """Means over what exists; over all positions without a size."""
+def pooled(pairs, sides, size=None, stride=None, padding="none", divisor="existing"):
+    """Sums over windows of what exists, or over all positions without a size, divided by one of three numbers."""
     behind = []
     means = []
     for side in sides:
-        outputs = () if size is None else tuple((n - size) // stride + 1 for n in side.space)
-        rows = []
-        for p in itertools.product(*map(range, outputs)):
-            row = np.zeros(len(side.exists))
-            for i, q in enumerate(side.at):
-                inside = all(
-                    a * stride <= b < a * stride + size for a, b in zip(p, q, strict=False)
-                )
-                row[i] = inside and side.exists[i]
-            rows.append(row / max(row.sum(), 1))
-        means.append(np.array(rows))
-        behind.append(Side(outputs, means[-1].sum(1) > 0))
+        if size is None:
+            outputs = ()
+            rows = [side.exists.astype(float)]
+            volume = len(side.exists)
+            there = [True]
+        else:
+            outputs, rows, there = windows(side, size, stride, padding)
+            volume = size ** len(side.space)
+        sums = np.array(rows)
+        divisors = {"existing": np.maximum(sums.sum(1), 1), "volume": volume, "one": 1}
+        means.append((sums.T / divisors[divisor]).T)
+        behind.append(Side(tuple(outputs), np.array(there)))
     after = {
         (i, j): tuple(means[i] @ a @ means[j].T for a in both) for (i, j), both in pairs.items()
     }
     return after, behind
+
+
+def together(side, k, axes):
+    """The deviation of positions that have one in common, those that exist; channels have mean zero."""
+    exists = side.exists.reshape(side.space)
+    counts = np.maximum(exists.sum(axes, keepdims=True), 1)
+    variance = (np.diag(k).reshape(side.space) * exists).sum(axes, keepdims=True) / counts
+    return np.sqrt(np.where(exists, variance, 1)).ravel()
+
+
+def weighted(pairs, sides, rows, outputs, keeps):
+    """Weighted sums of positions in one line; they exist where they stand, or where they read what exists."""
+    behind = []
+    for side in sides:
+        there = side.exists if keeps else (rows != 0) @ side.exists > 0
+        behind.append(Side(outputs, there))
+    after = {}
+    for (i, j), both in pairs.items():
+        exists = np.outer(behind[i].exists, behind[j].exists)
+        after[i, j] = tuple(exists * (rows @ a @ rows.T) for a in both)
+    return after, behind
+
+
+def windows(side, size, stride, padding):
+    """Numbers of outputs, how often each output reads each existing position, and which outputs exist."""
+    outputs, edges = geometry(side.space, size, stride, padding)
+    place = {p: i for i, p in enumerate(side.at)}
+    rows = []
+    there = []
+    for p in itertools.product(*map(range, outputs)):
+        row = np.zeros(len(place))
+        for offset in itertools.product(range(size), repeat=len(side.space)):
+            q = tuple(a * stride + o - e for a, o, e in zip(p, offset, edges, strict=True))
+            if padding == "circular":
+                q = tuple(a % n for a, n in zip(q, side.space, strict=True))
+            if q in place and side.exists[place[q]]:
+                row[place[q]] += 1
+        rows.append(row)
+        there.append(row.any() and (padding == "none" or stands(side, p, stride)))
+    return outputs, rows, there
 
 
 def attended(pairs, sides, sharpness, tied, c_w, c_b):

@@ -21,7 +21,9 @@ Duals = tuple[Dual | None, ...]
 Pairings = tuple[Pairing | None, ...]
 
 
-def evaluate(plan: Plan, duals: Duals, end: int, one: Sides, two: Sides) -> Pairs:
+def evaluate(
+    plan: Plan, duals: Duals, end: int, one: Sides, two: Sides, itself: float = 0.0
+) -> Pairs:
     """Compute the kernels of a node without positions, or of an average at equal positions, the faster way.
 
     Args:
@@ -30,13 +32,14 @@ def evaluate(plan: Plan, duals: Duals, end: int, one: Sides, two: Sides) -> Pair
         end: the node.
         one: numbers of the first inputs by node, arrays ``(…, *space, b, 1)``; node 0 has the inputs, channels first.
         two: numbers of the second inputs: ``(…, *space, 1, b')`` for all pairs, ``(…, *space, b, 1)`` pair by pair.
+        itself: one where the pairs are those of each input with itself, zero where none are.
 
     Returns:
         arrays ``(b, b')`` or ``(b, 1)``; of an average ``(*space, b, …)``.
     """
     if plan.apart:
-        return by_displacement(plan, duals, end, one, two, jnp.asarray(1))
-    pairs = by_all_pairs(plan, duals, end, one, two)
+        return by_displacement(plan, duals, end, one, two, jnp.asarray(1), itself)
+    pairs = by_all_pairs(plan, duals, end, one, two, itself)
     space = plan.limit.spaces[end]
     count = int(np.prod(space))
 
@@ -48,10 +51,10 @@ def evaluate(plan: Plan, duals: Duals, end: int, one: Sides, two: Sides) -> Pair
 
 
 def by_displacement(
-    plan: Plan, duals: Duals, end: int, one: Sides, two: Sides, once: Array
+    plan: Plan, duals: Duals, end: int, one: Sides, two: Sides, once: Array, itself: float = 0.0
 ) -> Pairs:
     """Evaluate one displacement after the other; ``once`` is the number one, as in ``Displacement``."""
-    return _run(_by_displacement, plan, duals, end, one, two, once)
+    return _run(_by_displacement, plan, duals, end, one, two, once, itself)
 
 
 def _run(function: Callable, plan: Plan, duals: Duals, end: Any, *arrays: Any) -> Any:
@@ -71,7 +74,13 @@ def _program(function: Callable, plan: Plan, pairings: Pairings, end: Any) -> Ca
 
 
 def _by_displacement(
-    plan: Plan, pairings: Pairings, end: int, one: Sides, two: Sides, once: Array
+    plan: Plan,
+    pairings: Pairings,
+    end: int,
+    one: Sides,
+    two: Sides,
+    once: Array,
+    itself: Array,
 ) -> Pairs:
     one = _padded(plan, one)
     two = _padded(plan, two)
@@ -83,7 +92,7 @@ def _by_displacement(
             break
 
         def run(start: tuple, source: int = plan.limit.nodes[index].sources[0]) -> Pairs:
-            layout = Displacement(plan, start, source, once)
+            layout = Displacement(plan, start, source, once, itself)
             return _segment(plan, pairings, source, behind, layout, one, two)
 
         rule = plan.rules[index]
@@ -101,26 +110,28 @@ def _by_displacement(
         return at_zero.map(lambda kernel: kernel[whole])
     if end in behind:
         return behind[end]
-    layout = Displacement(plan, (), end, once)
+    layout = Displacement(plan, (), end, once, itself)
     return _segment(plan, pairings, end, behind, layout, one, two)
 
 
-def by_all_pairs(plan: Plan, duals: Duals, end: int, one: Sides, two: Sides) -> Pairs:
+def by_all_pairs(
+    plan: Plan, duals: Duals, end: int, one: Sides, two: Sides, itself: float = 0.0
+) -> Pairs:
     """Compute the kernels of any node for all pairs of its positions: ``(*space, *space, b, b')``."""
-    return at_nodes(plan, duals, (end,), one, two)[0]
+    return at_nodes(plan, duals, (end,), one, two, itself)[0]
 
 
 def at_nodes(
-    plan: Plan, duals: Duals, ends: tuple[int, ...], one: Sides, two: Sides
+    plan: Plan, duals: Duals, ends: tuple[int, ...], one: Sides, two: Sides, itself: float = 0.0
 ) -> tuple[Pairs, ...]:
     """Compute the kernels of several nodes for all pairs of their positions, in one pass."""
-    return _run(_at_nodes, plan, duals, ends, one, two)
+    return _run(_at_nodes, plan, duals, ends, one, two, itself)
 
 
 def _at_nodes(
-    plan: Plan, pairings: Pairings, ends: tuple[int, ...], one: Sides, two: Sides
+    plan: Plan, pairings: Pairings, ends: tuple[int, ...], one: Sides, two: Sides, itself: Array
 ) -> tuple[Pairs, ...]:
-    layout = AllPairs(plan)
+    layout = AllPairs(plan, itself)
     nodes = plan.limit.nodes
     computed: dict[int, Pairs] = {0: Pairs(_products(layout, one, two), None)}
     for index in range(1, max(ends) + 1):
@@ -187,7 +198,7 @@ def attention_weights(plan: Plan, duals: Duals, index: int, sides: Sides) -> Arr
     keys = node.sources[1]
     space = plan.limit.spaces[keys]
     count = int(np.prod(space))
-    k = by_all_pairs(plan, duals, keys, sides, sides).k[..., 0]
+    k = by_all_pairs(plan, duals, keys, sides, sides, itself=1.0).k[..., 0]
     # of one input K° is symmetric, so that either axis may be that of the keys
     logits = node.sharpness * k.reshape(count, *space, -1)
     if plan.gained(keys):

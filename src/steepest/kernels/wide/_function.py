@@ -242,7 +242,8 @@ def _walked(plan: Plan, duals: tuple[Dual | None, ...] | None, x: Any, mask: Any
     walk = Walk.begin(plan, x, mask, tolerance=TOLERANCE, duals=duals, xp=jnp)
 
     def with_itself(index: int) -> tuple[Array, Array | None]:
-        pairs = evaluate(plan, walk.padded_duals(), index, walk.sides, walk.sides)
+        duals = walk.padded_duals()
+        pairs = evaluate(plan, duals, index, walk.sides, walk.sides, itself=1.0)
         return pairs.k[..., 0], None if pairs.theta is None else pairs.theta[..., 0]
 
     for index in range(1, len(plan.limit.nodes)):

@@ -75,7 +75,8 @@ class Draw:
         self.walk = walk
         self.computed = computed
         self.heads = heads
-        self.layout = AllPairs(walk.plan)
+        inputs = walk.sides[0][0].shape[-2]
+        self.layout = AllPairs(walk.plan, itself=jnp.eye(inputs))
 
     def copy(self, duals: tuple[Dual | None, ...] | None) -> "Draw":
         """Return a draw that goes on from here by itself, with the expectations of another draw if there is one."""

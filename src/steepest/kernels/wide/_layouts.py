@@ -6,7 +6,7 @@ pairs of inputs ``(b, b')``. The rules of the nodes (``_rules.py``) are the same
 
 import itertools
 from collections.abc import Mapping
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +23,11 @@ class Layout(Protocol):
     @property
     def plan(self) -> Plan:
         """Return the plan whose nodes the pairs are of."""
+        ...
+
+    @property
+    def itself(self) -> Array | float:
+        """Return one for pairs of an input with itself, zero for the others, to be multiplied with pairs."""
         ...
 
     def one(self, numbers: Array, node: int) -> Array:
@@ -54,9 +59,15 @@ def gains(layout: Layout, node: int, one: Mapping, two: Mapping) -> Array:
 
 
 class AllPairs(NamedTuple):
-    """All pairs: arrays of shape ``(*space, *space, b, b')``. Simple, for any window; memory grows with P²."""
+    """All pairs: arrays of shape ``(*space, *space, b, b')``. Simple, for any window; memory grows with P².
+
+    Attributes:
+        plan: of the limit.
+        itself: one for pairs of an input with itself, zero for the others: a number, or ``(b, b')``.
+    """
 
     plan: Plan
+    itself: Array | float = 0.0
 
     def one(self, numbers: Array, node: int) -> Array:
         """Put the second position's axes behind the first's."""
@@ -119,12 +130,14 @@ class Displacement(NamedTuple):
         start: the displacement at ``anchor``, one number a dimension: plain ones, or traced.
         anchor: the node at which it is that.
         once: the number one as an argument of the program, so that the compiler does not see through ``settle``.
+        itself: one for pairs of an input with itself, zero for the others.
     """
 
     plan: Plan
     start: tuple
     anchor: int
     once: Array
+    itself: Array | float = 0.0
 
     def at(self, node: int) -> tuple:
         """Return the displacement at a node: displacements grow with strides as sizes do."""
@@ -168,11 +181,11 @@ class Displacement(NamedTuple):
         total = jnp.zeros((), k.dtype)
         for offset in range(start, start + window.size[d]):
             reads = np.arange(size) * stride + offset
+            term = _at_offset(k, offset, window, size, d)
             if window.padding == "circular":
-                total = total + _strided(jnp.roll(k, -offset, axis=d), 0, stride, size, d)
+                total = total + term
                 continue
             inside = (reads >= 0) & (reads < space)
-            term = _strided(k, offset, stride, size, d)
             if isinstance(s, int) and s == 0 and space == full:
                 total = total + term  # both are inside together, and outside are zeros
             elif inside[:outputs].all():
@@ -208,6 +221,13 @@ def _settled_jvp(at, change):
     return _settled(*at), change[1]
 
 
+def _at_offset(k: Array, offset: int, window: Window, count: int, axis: int) -> Array:
+    """Return what a window reads at an offset from each of its steps; beyond the edge zeros, or the other side."""
+    if window.padding == "circular":
+        return _strided(jnp.roll(k, -offset, axis=axis), 0, window.stride[axis], count, axis)
+    return _strided(k, offset, window.stride[axis], count, axis)
+
+
 def _strided(k: Array, start: int, stride: int, count: int, axis: int) -> Array:
     """Return every stride-th entry from ``start`` on, zeros where there is none."""
     last = start + stride * (count - 1)
@@ -226,7 +246,8 @@ class Pooled(NamedTuple):
 
     Attributes:
         slot: where the result of each share is added, indices into the displacements that are needed behind it.
-        weights: for each share, which taps of each dimension count, ``(size,)`` each.
+        weights: for each share, which taps of each dimension count, ``(outputs, size)`` each; one row for all outputs
+            where no window reaches beyond the edge.
     """
 
     slot: list
@@ -241,7 +262,10 @@ def pooled_shares(plan: Plan, node: int, window: Window, start: tuple) -> Pooled
     sizes = plan.sizes[node]
     slots = jnp.asarray(plan.slots(node))  # one more than are needed, for what nobody needs
     dimensions = []
-    for s, size, stride, width in zip(start, sizes, window.stride, window.size, strict=True):
+    space = plan.limit.spaces[plan.limit.nodes[node].sources[0]]
+    for d, (s, size, stride, width) in enumerate(
+        zip(start, sizes, window.stride, window.size, strict=True)
+    ):
         rest = s % stride
         reach = range(-((width - 1 + stride - 1) // stride), (width - 1) // stride + 1)
         shares = []
@@ -249,8 +273,9 @@ def pooled_shares(plan: Plan, node: int, window: Window, start: tuple) -> Pooled
             # all δ = s mod r among which |δ| < w
             delta = rest + stride * turn
             behind = ((s - delta) // stride) % size
-            taps = jnp.arange(width)
-            counts = (taps + delta >= 0) & (taps + delta < width)
+            counts = _within(jnp.arange(width) + delta, width)[None]
+            if window.padding == "zero":
+                counts = counts & _both_inside(window, d, space, size, behind, delta)
             shares.append((behind, counts))
         dimensions.append(shares)
     combinations = list(itertools.product(*dimensions))
@@ -260,11 +285,33 @@ def pooled_shares(plan: Plan, node: int, window: Window, start: tuple) -> Pooled
     )
 
 
-def pool_share(window: Window, weights: list, sizes: tuple[int, ...], k: Array) -> Array:
+def _both_inside(
+    window: Window, d: int, space: tuple[int, ...], size: int, behind: Array, delta: Array
+) -> Array:
+    """Mark where both positions of a pair are inside the space, in one dimension, ``(outputs, taps)``.
+
+    An output reads the first at each of its taps, the output that is ``behind`` away the second, ``delta`` taps later.
+    """
+    start = window.starts(space)[d]
+    outputs = np.arange(size)[:, None]
+    taps = np.arange(window.size[d])
+    first = outputs * window.stride[d] + start + taps
+    second = (outputs + behind) % size * window.stride[d] + start + taps + delta
+    return _within(first, space[d]) & _within(second, space[d])
+
+
+def _within(numbers: Any, count: int) -> Any:
+    return (numbers >= 0) & (numbers < count)
+
+
+def pool_share(
+    window: Window, weights: list, starts: tuple[int, ...], sizes: tuple[int, ...], k: Array
+) -> Array:
     """Sum the taps of a pooling that count, one dimension after the other."""
     for d, counts in enumerate(weights):
         total = jnp.zeros((), k.dtype)
         for tap in range(window.size[d]):
-            total = total + counts[tap] * _strided(k, tap, window.stride[d], sizes[d], d)
+            column = counts[:, tap].reshape((-1,) + (1,) * (k.ndim - d - 1))
+            total = total + column * _at_offset(k, starts[d] + tap, window, sizes[d], d)
         k = total
     return k / window.volume**2

@@ -69,6 +69,10 @@ def behind_nodes(
                 computed = at_nodes(way.plan, way.duals, nodes, first, second)
                 for kernels, pairs in zip(out, computed, strict=True):
                     _put(kernels[:, down, across], pairs)
+            if other is None and any(rule.draws for rule in way.plan.rules):
+                with_itself = at_nodes(way.plan, way.duals, nodes, first, first, itself=1.0)
+                for kernels, pairs in zip(out, with_itself, strict=True):
+                    _put_itself(kernels, down, pairs)
     assert way.surveyed is not None
     kept = way.surveyed[1].kept
     if other is None:
@@ -85,6 +89,14 @@ def _put(kernels: NDArray, pairs: Pairs) -> None:
     kernels[0] = np.moveaxis(np.asarray(pairs.k), (-2, -1), (0, 1))
     if pairs.theta is not None:
         kernels[1] = np.moveaxis(np.asarray(pairs.theta), (-2, -1), (0, 1))
+
+
+def _put_itself(kernels: NDArray, block: slice, pairs: Pairs) -> None:
+    """Put pairs of some inputs with themselves, ``(*space, *space, b, 1)``, into ``(2, n, n, *space, *space)``."""
+    input_ = np.arange(block.start, block.stop)
+    for kernel, of_pairs in zip(kernels, pairs, strict=True):
+        if of_pairs is not None:
+            kernel[input_, input_] = np.moveaxis(np.asarray(of_pairs)[..., 0], -1, 0)
 
 
 def _put_diagonal(kernels: NDArray, diagonal: Diagonal) -> None:

@@ -34,7 +34,7 @@ class Plan:
         sizes: N of each node in each dimension; all multiples along strides.
         needed: displacements of each node, sorted, shape ``(count, dimensions)`` each, as tuples.
         apart: whether displacements stay apart; else all pairs of positions are computed at once.
-        masked: whether some positions of some inputs do not exist.
+        masked: whether some positions of some inputs, or behind edges, do not exist.
     """
 
     architecture: object
@@ -118,6 +118,8 @@ def plan_of(
             f"attention with products over √d (node {random[0]}) has a kernel only in the mean over heads; "
             "gram_over_heads(limit, x, key) estimates it, or divide by d, scale='1/d'"
         )
+    # edges that do not count are positions that do not exist
+    masked = masked or any(rule_of(node).omits_edges for node in limit.nodes)
     return replace(_planned(limit.structure, masked), limit=limit)
 
 
@@ -125,7 +127,7 @@ def plan_of(
 def _planned(limit: WideLimit, masked: bool) -> Plan:
     rules = [rule_of(node) for node in limit.nodes]
     architecture = object()
-    if _changes_rank(limit) or any(rule.drawn or _is_transposed(rule) for rule in rules):
+    if any(rule.drawn or _is_transposed(rule) or _mixes_all(rule) for rule in rules):
         none = ((),) * len(limit.nodes)
         return Plan(architecture, limit, limit.spaces, none, apart=False, masked=masked)
     strides = _total_strides(limit, rules)
@@ -137,22 +139,21 @@ def _planned(limit: WideLimit, masked: bool) -> Plan:
     return Plan(architecture, limit, sizes, lists, apart, masked)
 
 
-def _changes_rank(limit: WideLimit) -> bool:
-    """Tell whether a matrix leaves other dimensions of space than the input has: displacements have no sum then."""
-    return len({len(space) for space in limit.spaces if space}) > 1
-
-
 def _is_transposed(rule: Rule) -> bool:
     """Tell whether outputs of a node are more than inputs: a displacement then goes on in several ways."""
     return rule.window is not None and rule.window.transposed
+
+
+def _mixes_all(rule: Rule) -> bool:
+    """Tell whether a node mixes positions for which all pairs must be there."""
+    return isinstance(rule, Mixing) and not isinstance(rule, Displaced)
 
 
 def _keeps_apart(
     rule: Rule, sources: tuple[int, ...], limit: WideLimit, strides: list, sizes: tuple
 ) -> bool:
     """Tell whether what a node does to a displacement depends on it alone."""
-    mixed = isinstance(rule, Mixing) and not isinstance(rule, Displaced)
-    if mixed or len({strides[source] for source in sources}) > 1:
+    if len({strides[source] for source in sources}) > 1:
         return False
     if rule.window is None or rule.window.padding != "circular":
         return True

@@ -89,6 +89,7 @@ class Step(NamedTuple):
         plan: of the limit.
         index: of the node.
         read: what is known behind its sources.
+        exists: which positions of the first source exist, ``(*space, n)``; None where all do.
         xp: NumPy, or JAX's twin of it.
         dual: the expectations of the node's activation, if it has one.
         bounded: whether errors are bounded, which is done in NumPy.
@@ -101,6 +102,7 @@ class Step(NamedTuple):
     plan: "Plan"
     index: int
     read: list[Diagonal]
+    exists: Values | None
     xp: ModuleType | Any
     dual: "Dual | None"
     bounded: bool
@@ -149,12 +151,12 @@ class Rule(Generic[N]):
 
     Attributes:
         node: the node, with its coefficients.
-        weighs: whether there is a gain although no positions are left.
         drawn: whether there is a kernel only in the mean over draws.
+        draws: whether it draws for each input, so that an input has other kernels with itself than with its equal.
     """
 
-    weighs: ClassVar[bool] = False
     drawn: ClassVar[bool] = False
+    draws: ClassVar[bool] = False
 
     def __init__(self, node: N):
         self.node = node
@@ -163,6 +165,16 @@ class Rule(Generic[N]):
     def window(self) -> Window | None:
         """Return the window that the node slides over its source, if it has one."""
         return None
+
+    @property
+    def weighs(self) -> bool:
+        """Tell whether there is a gain although no positions are left."""
+        return False
+
+    @property
+    def omits_edges(self) -> bool:
+        """Tell whether there is a gain where all positions exist: at edges, of which positions beyond do not count."""
+        return False
 
     def needs(self, behind: NDArray[np.bool_], shape: tuple[int, ...]) -> NDArray[np.bool_]:
         """Mark the displacements that a source needs for the displacements behind; ``shape`` is N of the source."""

@@ -121,7 +121,7 @@ def _with_itself(plan: Plan, walk: Walk, index: int) -> tuple[Values, Values | N
     duals = walk.padded_duals()
 
     def run(part: Sides) -> list[Values | None]:
-        pairs = evaluate(plan, duals, index, part, part)
+        pairs = evaluate(plan, duals, index, part, part, itself=1.0)
         return [None if a is None else np.asarray(a)[..., 0] for a in pairs]
 
     pieces: list[Any] = _some_at_a_time(plan, walk.sides, run)

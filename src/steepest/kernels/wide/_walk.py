@@ -119,7 +119,9 @@ class Walk:
         self.chosen.append(dual)
         bounded = self.xp is np
         about = (dual, bounded, self.eps, typical, itself, weights)
-        step = Step(self.plan, index, read, self.xp, *about)
+        exists = self.places[rule.node.sources[0]].exists
+        exists = None if exists is None else self.xp.moveaxis(exists, 0, -1)
+        step = Step(self.plan, index, read, exists, self.xp, *about)
         numbers = rule.numbers(step)
         if sides := [*(side[..., None] for side in numbers), *_gain_side(self.places[index])]:
             self.sides[index] = sides  # what mixes positions reads it

@@ -51,17 +51,18 @@ class Attention(Weights):
             keys = jax.random.split(key, len(parts))
             return {name: part.init(k) for (name, part), k in zip(parts.items(), keys, strict=True)}
 
-        def apply(params: Params, x: Array, mask: Mask) -> Array:
-            heads = lambda name: self._heads(parts[name].apply(params[name], x, mask))
+        def apply(params: Params, x: Array, mask: Mask, key: Key | None) -> Array:
+            heads = lambda name: self._heads(parts[name].apply(params[name], x, mask, key))
             query = heads("query")
-            key = query if self.tied else heads("key")
-            logits = jnp.einsum("nphk,nqhk->nhpq", query, key)
+            keys = query if self.tied else heads("key")
+            logits = jnp.einsum("nphk,nqhk->nhpq", query, keys)
             logits = self.sharpness / self.key ** SCALES[self.scale] * logits
             if mask is not None:
                 logits = jnp.where(mask.reshape(len(x), 1, 1, -1), logits, -jnp.inf)
             weights = jax.nn.softmax(logits)
             mixed = jnp.einsum("nhpq,nqhk->nphk", weights, heads("value"))
-            return parts["output"].apply(params["output"], mixed.reshape(*x.shape[:-1], -1), mask)
+            mixed = mixed.reshape(*x.shape[:-1], -1)
+            return parts["output"].apply(params["output"], mixed, mask, key)
 
         def extend(draft: Draft, source: int) -> int:
             if self.scale != "1/d":

@@ -13,7 +13,7 @@ from steepest.core.errors import UserError
 from steepest.core.signatures import checked
 from steepest.nn.activations import activation
 from steepest.nn.layers._elementwise import Activated
-from steepest.nn.layers._layer import Layer, LayerLike, Part, Scheme, Signal
+from steepest.nn.layers._layer import Layer, LayerLike, Part, Scheme, Signal, keys_for
 from steepest.nn.layers._masks import Mask, blanked
 from steepest.nn.layers._nodes import Concatenate, Draft, Kind, Product, Sum
 from steepest.nn.networks._parameterization import _number_or_traced
@@ -45,9 +45,9 @@ class Serial(Layer):
             keys = jax.random.split(key, len(parts))
             return tuple(part.init(keys[i]) for i, part in enumerate(parts))
 
-        def apply(params: Params, x: Array, mask: Mask) -> Array:
-            for part, weights in zip(parts, params, strict=True):
-                x = part.apply(weights, x, mask)
+        def apply(params: Params, x: Array, mask: Mask, key: Key | None) -> Array:
+            for part, weights, of_part in zip(parts, params, keys_for(parts, key), strict=True):
+                x = part.apply(weights, x, mask, of_part)
                 mask = None if mask is None else part.exists(mask)
                 x = x if mask is None else blanked(x, mask, jnp)
             return x
@@ -96,9 +96,9 @@ class Branched(Layer):
             keys = jax.random.split(key, len(parts))
             return tuple(part.init(keys[i]) for i, part in enumerate(parts))
 
-        def apply(params: Params, x: Array, mask: Mask) -> Array:
-            branches = zip(parts, params, strict=True)
-            return joined([part.apply(weights, x, mask) for part, weights in branches])
+        def apply(params: Params, x: Array, mask: Mask, key: Key | None) -> Array:
+            branches = zip(parts, params, keys_for(parts, key), strict=True)
+            return joined([part.apply(weights, x, mask, k) for part, weights, k in branches])
 
         def exists(mask: Array) -> Mask:
             masks = [part.exists(mask) for part in parts]

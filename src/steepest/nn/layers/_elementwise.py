@@ -1,14 +1,25 @@
 """Layers that act on each position for itself, without weights."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from steepest.core.errors import UserError
+from steepest.core.signatures import checked
 from steepest.nn.activations import Activation
-from steepest.nn.layers._layer import Layer, Part, Scheme, Signal, without_weights
+from steepest.nn.layers._layer import Layer, Part, Scheme, Signal, need_space, without_weights
 from steepest.nn.layers._masks import Mask
-from steepest.nn.layers._nodes import Activate, Concatenate, Draft, Kind, Normalize
+from steepest.nn.layers._nodes import (
+    Activate,
+    Concatenate,
+    Draft,
+    Kind,
+    Normalize,
+    NormalizeTogether,
+)
 
 
 @dataclass(frozen=True)
@@ -55,29 +66,71 @@ class Identity(Layer):
 
 @dataclass(frozen=True)
 class LayerNorm(Layer):
-    """Normalizes the channels of each position; build it with :func:`layer_norm`."""
+    """Normalizes channels, of each position or of several together; build it with :func:`layer_norm`."""
+
+    space: Literal["all"] | tuple[int, ...] | None = None
 
     word = "layer_norm"
 
     def build(self, signal: Signal, scheme: Scheme, *, last: bool) -> Part:
         """Build it."""
+        dimensions = self._dimensions(signal)
+        axes = (*(1 + d for d in dimensions), len(signal.space) + 1)
 
         def apply(x: Array, mask: Mask) -> Array:
-            centred = x - x.mean(-1, keepdims=True)
-            spread = (centred**2).mean(-1, keepdims=True)
+            exists = jnp.ones(x.shape[:-1], bool) if mask is None else mask
+            counts = jnp.maximum(exists.sum(axes[:-1], keepdims=True), 1)[..., None]
+            mean = lambda values: values.sum(axes, keepdims=True) / (counts * x.shape[-1])
+            centred = jnp.where(exists[..., None], x - mean(x), 0)
+            spread = mean(centred**2)
             if mask is not None:  # zeros where no position exists have no spread
-                spread = jnp.where(mask[..., None], spread, 1.0)
+                there = exists.any(axes[:-1], keepdims=True)[..., None]
+                spread = jnp.where(there, spread, 1.0)
             return centred / jnp.sqrt(spread)
 
         def extend(draft: Draft, source: int) -> int:
-            return draft.add(Normalize((source,)), draft.kinds[source], draft.spaces[source])
+            node = Normalize((source,))
+            if dimensions:
+                node = NormalizeTogether((source,), dimensions)
+            return draft.add(node, draft.kinds[source], draft.spaces[source])
 
         return without_weights(apply, signal, extend)
 
+    def _dimensions(self, signal: Signal) -> tuple[int, ...]:
+        """Return the dimensions of space that are normalized together, none of them negative or twice."""
+        if self.space is None:
+            return ()
+        need_space(self.word, signal)
+        rank = len(signal.space)
+        if self.space == "all":
+            return tuple(range(rank))
+        assert not isinstance(self.space, str)
+        if not all(-rank <= d < rank for d in self.space):
+            raise UserError(
+                f"layer_norm normalizes dimensions {self.space} of space together, but space has {rank}; "
+                'take numbers below that, or "all"'
+            )
+        return tuple(sorted({d % rank for d in self.space}))
 
-def layer_norm() -> LayerNorm:
-    """Make a layer normalization: mean zero and variance one over the channels of each position, without parameters."""
-    return LayerNorm()
+
+@checked
+def layer_norm(space: Literal["all"] | int | Sequence[int] | None = None) -> LayerNorm:
+    """Make a layer normalization without parameters: mean zero and variance one over channels, of each position alone.
+
+    Args:
+        space: dimensions of space whose positions are normalized together, with one mean and variance for all their
+            channels: ``"all"``, one or several dimensions; None for each position by itself. Positions that a mask
+            leaves out do not count.
+
+    Raises:
+        UserError: another word.
+
+    >>> layer_norm("all").space
+    'all'
+    """
+    if space is None or isinstance(space, str):
+        return LayerNorm(space)
+    return LayerNorm((space,) if isinstance(space, int) else tuple(space))
 
 
 identity = Identity()

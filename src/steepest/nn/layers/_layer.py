@@ -1,9 +1,10 @@
 """What a layer is: data that builds its part of a network, and of the limit."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
+import jax
 from jaxtyping import Array
 
 from steepest.core.errors import UserError
@@ -55,7 +56,7 @@ class Part(NamedTuple):
     Attributes:
         init: draws its parameters from a key.
         apply: maps parameters and a signal ``(batch, *space, channels)`` to the next one; the mask says which positions
-            of the signal exist, and the others are zero.
+            of the signal exist, and the others are zero. Dropout draws from the key, and drops nothing without one.
         output: the signal behind it.
         extend: adds its nodes behind a node of a draft and returns the index of the last; raises where the limit of
             infinitely many channels is not known.
@@ -63,7 +64,7 @@ class Part(NamedTuple):
     """
 
     init: Callable[[Key], Params]
-    apply: Callable[[Params, Array, Mask], Array]
+    apply: Callable[[Params, Array, Mask, Key | None], Array]
     output: Signal
     extend: Callable[[Draft, int], int]
     exists: Callable[[Array], Mask]
@@ -114,7 +115,13 @@ def without_weights(
     exists: Callable[[Array], Mask] = same,
 ) -> Part:
     """Return the part of a layer that has no parameters."""
-    return Part(lambda key: {}, lambda params, x, mask: apply(x, mask), output, extend, exists)
+    plain = lambda params, x, mask, key: apply(x, mask)
+    return Part(lambda key: {}, plain, output, extend, exists)
+
+
+def keys_for(parts: Sequence[Part], key: Key | None) -> Sequence[Key | None]:
+    """Return a key for each part, or none."""
+    return [None] * len(parts) if key is None else [*jax.random.split(key, len(parts))]
 
 
 def need_space(name: str, signal: Signal) -> None:

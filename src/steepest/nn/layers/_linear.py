@@ -241,8 +241,8 @@ def _weights(
         b = jax.random.normal(for_biases, widths) if c_b else jnp.zeros(widths)
         return {"w": w, "b": c_b**0.5 * b}
 
-    def apply(params: Params, x: Array, mask: Mask) -> Array:
-        del mask  # what does not exist is zero
+    def apply(params: Params, x: Array, mask: Mask, key: Key | None) -> Array:
+        del mask, key  # what does not exist is zero, and nothing is drawn
         z = multiplier * product(params["w"], x)
         z = z + params["b"] if scheme.bias else z
         watch = params.get(WATCH)

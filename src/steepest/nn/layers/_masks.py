@@ -5,6 +5,7 @@ not count in means and has no weight in attention. Where a layer's positions exi
 if the input ended there: an input that is filled up at its end is the shorter input, layer by layer.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -78,12 +79,48 @@ def counted(mask: Any, window: Window, xp: Any) -> Any:
     return counts
 
 
-def behind_matrix(mask: Any, matrix: NDArray, space: tuple[int, ...], xp: Any) -> Any:
-    """Return which weighted sums of positions exist: the positions themselves, or sums that read any that exists."""
-    flat = mask.reshape(len(mask), -1)
-    if len(matrix) == flat.shape[1]:
+def behind_pool(mask: Any, window: Window, xp: Any) -> Any:
+    """Return which outputs of a pooling exist.
+
+    Without padding windows with any existing position; else also the output must stand at one, as of a convolution.
+    """
+    reads_any = counted(mask, window, xp) > 0
+    if window.padding == "none":
+        return reads_any
+    return reads_any & behind_convolution(mask, window, xp)
+
+
+def behind_matrix(
+    mask: Any, matrix: NDArray, axis: int | None, space: tuple[int, ...], xp: Any
+) -> Any:
+    """Return which weighted sums of positions exist: the positions themselves, or sums that read any that exists.
+
+    Args:
+        mask: which positions are read.
+        matrix: outputs by positions.
+        axis: the dimension of space along which positions are summed; None for all in one line.
+        space: of the sums.
+        xp: ``jax.numpy`` or ``numpy``.
+    """
+    if len(matrix) == matrix.shape[1]:
         return mask
-    return (xp.asarray(flat, int) @ (matrix != 0).T.astype(int) > 0).reshape(len(mask), *space)
+    lines = xp.asarray(mask.reshape(len(mask), *in_line(mask.shape[1:], axis)), int)
+    reads = xp.einsum("pa,nbac->nbpc", (matrix != 0).astype(int), lines)
+    return (reads > 0).reshape(len(mask), *space)
+
+
+def in_line(space: tuple[int, ...], axis: int | None) -> tuple[int, int, int]:
+    """Count positions before, along and behind a dimension of space; all along without one."""
+    if axis is None:
+        return 1, math.prod(space), 1
+    return math.prod(space[:axis]), space[axis], math.prod(space[axis + 1 :])
+
+
+def taken(values: Any, positions: tuple[int | tuple[int, ...], ...], xp: Any, start: int) -> Any:
+    """Take positions in each dimension of space, axes from ``start`` on; a number leaves its axis out."""
+    for d in reversed(range(len(positions))):
+        values = xp.take(values, np.array(positions[d]), axis=start + d)
+    return values
 
 
 def _taken(values: Any, reads: NDArray, inside: NDArray, d: int, xp: Any) -> Any:

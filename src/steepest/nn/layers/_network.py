@@ -16,7 +16,7 @@ from steepest.nn.layers._nodes import Draft, WideLimit
 from steepest.nn.layers._window import times
 from steepest.nn.networks import Parameterization, parameterization
 from steepest.nn.networks._parameterization import _check_variances, _number_or_traced
-from steepest.nn.types import Network, Params
+from steepest.nn.types import Key, Network, Params
 
 
 def _unset(*_: Any) -> Any:
@@ -28,7 +28,8 @@ class LayeredNetwork(Network):
     """A network of layers; build it with :func:`network`.
 
     Attributes:
-        apply: maps parameters, inputs and, if some positions do not exist, a mask to outputs (:func:`network`).
+        apply: maps parameters, inputs and, if some positions do not exist, a mask to outputs (:func:`network`); a key
+            draws what ``dropout`` leaves out.
         shape: of one input.
         output: shape of one output.
         parameterization: how widths enter.
@@ -64,6 +65,9 @@ def network(
     Positions that do not exist are zero to convolutions and ``flatten``, do not count in pooling, and are no keys of
     attention; without padding a window must exist as a whole.
 
+    ``apply(params, x, mask, key=key)`` is the network in training: ``dropout`` draws from the key what it leaves out,
+    for each row of x by itself. Without a key nothing is left out.
+
     Args:
         layers: ``dense``, ``conv``, activations by name, ``pool``, ``flatten``, ``global_pool``, ``add``,
             ``layer_norm``, ``serial``.
@@ -97,7 +101,11 @@ def network(
     output = () if scalar else part.output.shape
 
     def apply(
-        params: Params, x: Float[Array, "..."], mask: Bool[Array, "..."] | None = None
+        params: Params,
+        x: Float[Array, "..."],
+        mask: Bool[Array, "..."] | None = None,
+        *,
+        key: Key | None = None,
     ) -> Array:
         x = jnp.asarray(x)
         if x.shape[x.ndim - len(shape) :] != shape:
@@ -109,7 +117,7 @@ def network(
         if mask is not None:
             mask = as_mask(mask, (*batch, *start.space), jnp).reshape(x.shape[:-1])
             x = blanked(x, mask, jnp)
-        y = part.apply(params, x, mask)
+        y = part.apply(params, x, mask, key)
         return y.reshape(*batch, *output)
 
     name = f"network of {len(layers)} layers on {times(shape)}, {abc.name}"

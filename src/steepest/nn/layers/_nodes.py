@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import jax
 import numpy as np
@@ -19,6 +19,9 @@ from numpy.typing import NDArray
 from steepest.core.errors import UserError
 from steepest.nn.activations import Activation
 from steepest.nn.layers._window import Window
+
+Divisor = Literal["existing", "volume"]
+"""What a mean of a pooling divides by: the positions that exist, or all of the window."""
 
 
 class Kind(Enum):
@@ -82,10 +85,17 @@ class Activate(Coefficients):
 
 @dataclass(frozen=True)
 class Average(Coefficients):
-    """Average pooling, the mean over both windows, of K and of Θ."""
+    """Average pooling, the mean over both windows, of K and of Θ.
+
+    Attributes:
+        sources: the node that it reads.
+        window: of the pooling.
+        divisor: by what sums over windows are divided: the positions that exist, or the window's volume.
+    """
 
     sources: tuple[int]
     window: Window
+    divisor: Divisor = "existing"
 
 
 @dataclass(frozen=True)
@@ -97,9 +107,15 @@ class EqualPositions(Coefficients):
 
 @dataclass(frozen=True)
 class AllPositions(Coefficients):
-    """The mean over all positions: that over all p and q, of K and of Θ."""
+    """The mean over all positions: that over all p and q, of K and of Θ.
+
+    Attributes:
+        sources: the node that it reads.
+        divisor: by what the sum is divided: the positions that exist, or all.
+    """
 
     sources: tuple[int]
+    divisor: Divisor = "existing"
 
 
 @dataclass(frozen=True)
@@ -144,20 +160,50 @@ class Product(Coefficients):
 
 @dataclass(frozen=True)
 class Mix(Coefficients):
-    """A fixed matrix P that mixes positions: ``P K Pᵀ`` and ``P Θ Pᵀ``, positions in one line.
+    """A fixed matrix P that mixes positions: ``P K Pᵀ`` and ``P Θ Pᵀ``.
 
     Attributes:
         sources: the node that it reads.
         matrix: the rows of P.
+        axis: the dimension of space along which it mixes; None for all positions in one line.
     """
 
     sources: tuple[int]
     matrix: tuple[tuple[float, ...], ...]
+    axis: int | None = None
 
     @cached_property
     def array(self) -> NDArray[np.float64]:
         """Return P, shape ``(outputs, positions)``."""
         return np.array(self.matrix)
+
+
+@dataclass(frozen=True)
+class Select(Coefficients):
+    """Some of the positions: ``K[p, q]`` and ``Θ[p, q]`` at those that are taken.
+
+    Attributes:
+        sources: the node that it reads.
+        taken: positions in each dimension of space; one number where the dimension is left out.
+    """
+
+    sources: tuple[int]
+    taken: tuple[int | tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Drop(Coefficients):
+    """Dropout: both kernels of an input with itself at equal positions are divided by ``keep``, others as they are.
+
+    Attributes:
+        sources: the node that it reads.
+        keep: the probability with which a unit is kept.
+    """
+
+    coefficients = ("keep",)
+
+    sources: tuple[int]
+    keep: float
 
 
 @dataclass(frozen=True)
@@ -209,6 +255,22 @@ class Normalize(Coefficients):
     sources: tuple[int]
 
 
+@dataclass(frozen=True)
+class NormalizeTogether(Coefficients):
+    """Layer normalization of several positions together: ``(K − m_p m'_q + d_p d'_q)/(s s')`` and ``Θ/(s s')``.
+
+    m_p is the mean of the channels at p, m the mean of m_p over the positions, ``d_p = m_p − m``, and s² the mean of
+    ``K[p, p]`` less m².
+
+    Attributes:
+        sources: the node that it reads.
+        dimensions: those of space whose positions are normalized together.
+    """
+
+    sources: tuple[int]
+    dimensions: tuple[int, ...]
+
+
 Node = (
     Input
     | Linear
@@ -220,9 +282,12 @@ Node = (
     | Concatenate
     | Product
     | Mix
+    | Select
+    | Drop
     | Attend
     | AttendAtRandom
     | Normalize
+    | NormalizeTogether
 )
 
 

@@ -140,9 +140,19 @@ def window_of(
     >>> window_of(3, 2, "zero", 2)
     Window(size=(3, 3), stride=(2, 2), padding='zero', transposed=False)
     """
+    sides = checked_padding(padding)
+    return Window(_each("window", size, rank), _each("stride", stride, rank), sides, transposed)
+
+
+def checked_padding(padding: str) -> Padding:
+    """Return a padding that there is.
+
+    Raises:
+        UserError: another one.
+    """
     if padding not in PADDINGS:
         raise UserError(f"there is no padding {padding!r}; {nearest(padding, PADDINGS)}")
-    return Window(_each("window", size, rank), _each("stride", stride, rank), padding, transposed)
+    return padding
 
 
 def _each(name: str, numbers: int | Sequence[int], rank: int) -> tuple[int, ...]:

@@ -10,6 +10,9 @@ from steepest.kernels.wide.nodes import (
     _branches as _branches,
 )
 from steepest.kernels.wide.nodes import (
+    _dropout as _dropout,
+)
+from steepest.kernels.wide.nodes import (
     _input as _input,
 )
 from steepest.kernels.wide.nodes import (
@@ -23,4 +26,7 @@ from steepest.kernels.wide.nodes import (
 )
 from steepest.kernels.wide.nodes import (
     _pooling as _pooling,
+)
+from steepest.kernels.wide.nodes import (
+    _selection as _selection,
 )

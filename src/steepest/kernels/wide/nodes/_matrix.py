@@ -1,4 +1,6 @@
-"""A fixed matrix that mixes positions: ``P K Pᵀ`` and ``P Θ Pᵀ``."""
+"""A fixed matrix that mixes positions, all of them or those along a dimension: ``P K Pᵀ`` and ``P Θ Pᵀ``."""
+
+import math
 
 import jax.numpy as jnp
 import numpy as np
@@ -12,13 +14,13 @@ from steepest.kernels.wide._rule import (
     present,
     rule_for,
 )
-from steepest.nn.layers._masks import behind_matrix
+from steepest.nn.layers._masks import behind_matrix, in_line
 from steepest.nn.layers._nodes import Mix
 
 
 @rule_for(Mix)
 class OfMatrix(Mixing[Mix]):
-    """Positions in one line, multiplied from both sides."""
+    """Positions in lines, multiplied from both sides."""
 
     meets = True
 
@@ -28,16 +30,19 @@ class OfMatrix(Mixing[Mix]):
 
     def presence(self, read, space, xp) -> Presence:
         """Follow the matrix's entries that are not zero."""
-        return present(behind_matrix(read[0], self.node.array, space, xp), xp)
+        node = self.node
+        return present(behind_matrix(read[0], node.array, node.axis, space, xp), xp)
 
     def diagonal(self, step: Step, numbers) -> Diagonal:
         """Mix means, and bounds by ``|Σ P_pa ΔK_ab P_qb| ≤ (|P| √g)_p (|P| √g)_q``."""
         (read,) = step.read
         xp = step.xp
+        before, along, behind_it = in_line(step.source_space, self.node.axis)
         count = read.k.shape[-1]
 
         def mix(matrix, values):
-            return (matrix @ values.reshape(-1, count)).reshape(*step.space, count)
+            lines = values.reshape(before, along, behind_it * count)
+            return (matrix @ lines).reshape(*step.space, count)
 
         mean = mix(xp.asarray(self.node.array, read.mean.dtype), read.mean)
         behind = Diagonal(*step.itself(), mean)
@@ -51,8 +56,12 @@ class OfMatrix(Mixing[Mix]):
         """Multiply by the matrix at both positions."""
         space = layout.plan.limit.spaces[self.node.sources[0]]
         after = layout.plan.limit.spaces[index]
-        count = int(np.prod(space))
-        square = k.reshape(count, count, *k.shape[2 * len(space) :])
+        before, along, behind = in_line(space, self.node.axis)
+        inputs = k.shape[2 * len(space) :]
         matrix = jnp.asarray(self.node.array, k.dtype)
-        mixed = jnp.einsum("pa,ab...,qb->pq...", matrix, square, matrix)
-        return mixed.reshape(*after, *after, *k.shape[2 * len(space) :])
+        # of both positions: before the dimension, along it, behind it
+        lines = k.reshape(before, along, behind * math.prod(space), *inputs)
+        half = jnp.einsum("pa,xay...->xpy...", matrix, lines)
+        lines = half.reshape(math.prod(after) * before, along, behind, *inputs)
+        mixed = jnp.einsum("qa,xay...->xqy...", matrix, lines)
+        return mixed.reshape(*after, *after, *inputs)

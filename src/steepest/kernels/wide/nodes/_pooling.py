@@ -18,11 +18,12 @@ from steepest.kernels.wide._rule import (
     Step,
     everywhere,
     nowhere_else,
+    present,
     rule_for,
     strided,
     window_mean,
 )
-from steepest.nn.layers._masks import counted
+from steepest.nn.layers._masks import behind_pool, counted
 from steepest.nn.layers._nodes import AllPositions, Average, EqualPositions
 from steepest.nn.layers._window import Window
 
@@ -38,16 +39,24 @@ class OfAverage(Displaced[Average]):
         """Return the window."""
         return self.node.window
 
+    @property
+    def omits_edges(self) -> bool:
+        """Tell whether windows at the edge are divided by the positions inside."""
+        return self.node.divisor == "existing" and self.node.window.padding == "zero"
+
     def needs(self, behind, shape):
         """Read every displacement of positions in both windows."""
         return strided(behind, shape, self.node.window, self.node.window.size)
 
     def presence(self, read, space, xp) -> Presence:
         """Count the positions that exist in each window."""
+        exists = behind_pool(read[0], self.node.window, xp)
+        if self.node.divisor == "volume":
+            return present(exists, xp)
         counts = counted(read[0], self.node.window, xp)
         # windows are averaged over volume positions, existing ones over count: γ is the ratio
-        gain = xp.where(counts > 0, self.node.window.volume / xp.maximum(counts, 1), 0.0)
-        return Presence(counts > 0, xp.moveaxis(gain, 0, -1))
+        gain = xp.where(exists, self.node.window.volume / xp.maximum(counts, 1), 0.0)
+        return Presence(exists, xp.moveaxis(gain, 0, -1))
 
     def diagonal(self, step: Step, numbers) -> Diagonal:
         """Average means and bounds; kernels of each input with itself come from pairs."""
@@ -62,11 +71,12 @@ class OfAverage(Displaced[Average]):
         """Add each displacement's pairs to the displacements behind the pooling that they count in."""
         window = self.node.window
         sizes = at.plan.sizes[at.index]
+        starts = window.starts(at.space)
 
         def share(pairs: Pairs, start: tuple, sums: Pairs) -> Pairs:
             shares = pooled_shares(at.plan, at.index, window, start)
             for slot, weights in zip(shares.slot, shares.weights, strict=True):
-                part = pairs.map(partial(pool_share, window, weights, sizes))
+                part = pairs.map(partial(pool_share, window, weights, starts, sizes))
                 sums = sums.merge(part, partial(_add_at, slot))
             return sums
 
@@ -79,7 +89,11 @@ class OfAllPositions(Displaced[AllPositions]):
     """The mean over all p and q."""
 
     meets = True
-    weighs = True
+
+    @property
+    def weighs(self) -> bool:
+        """Tell whether the mean is over the positions that exist."""
+        return self.node.divisor == "existing"
 
     def needs(self, behind, shape):
         """Read all displacements."""
@@ -87,6 +101,8 @@ class OfAllPositions(Displaced[AllPositions]):
 
     def presence(self, read, space, xp) -> Presence:
         """Count the positions that exist."""
+        if not self.weighs:
+            return Presence(None, None)
         count = read[0].reshape(len(read[0]), -1).sum(1)
         return Presence(None, read[0][0].size / count)
 

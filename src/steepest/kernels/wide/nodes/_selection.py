@@ -1,0 +1,55 @@
+"""Some of the positions: kernels and all that is known of single positions are taken there."""
+
+from functools import partial
+
+import jax.numpy as jnp
+import numpy as np
+
+from steepest.core.errors import UserError
+from steepest.kernels.wide._rule import (
+    Diagonal,
+    Mixing,
+    Presence,
+    Step,
+    everywhere,
+    present,
+    rule_for,
+)
+from steepest.nn.layers._masks import taken
+from steepest.nn.layers._nodes import Select
+
+
+@rule_for(Select)
+class OfSelection(Mixing[Select]):
+    """Positions that are taken, in their order."""
+
+    def needs(self, behind, shape):
+        """Read all displacements."""
+        return everywhere(behind, shape)
+
+    def presence(self, read, space, xp) -> Presence:
+        """Take the masks there.
+
+        Raises:
+            UserError: the only position that is taken does not exist in some input.
+        """
+        exists = taken(read[0], self.node.taken, xp, 1)
+        if space:
+            return present(exists, xp)
+        if xp is np and not exists.all():
+            raise UserError(
+                f"select takes a position that input {int(np.argmin(exists))} lacks; drop this input, or take "
+                "another position"
+            )
+        return Presence(None, None)
+
+    def diagonal(self, step: Step, numbers) -> Diagonal:
+        """Take numbers and bounds."""
+        (read,) = step.read
+        return read.each(partial(taken, positions=self.node.taken, xp=step.xp, start=0))
+
+    def all_pairs(self, k, index, layout, one, two):
+        """Take both positions of each pair."""
+        rank = len(self.node.taken)
+        at_second = taken(k, self.node.taken, jnp, rank)
+        return taken(at_second, self.node.taken, jnp, 0)
