@@ -30,5 +30,7 @@ REASONS = {
     ),
     "mask/convolution, stride": f"{CONVENTION}, where lengths leave different remainders; else equal",
     "mask/mean over windows": f"{CONVENTION}; ours is the mean over positions that exist",
+    "mask/sum over windows": f"{CONVENTION}; ours has a sum wherever it reads a position that exists",
+    "mask/mean over windows, edges left out": f"{CONVENTION}; ours is the mean over positions that exist",
     "empirical/structured derivatives": "theirs does not run on the last JAX that imports it",
 }

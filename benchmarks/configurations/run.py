@@ -3,7 +3,8 @@
     python -m benchmarks.configurations.run [PYTHON] [--only WORD] [--record]
 
 With the interpreter of an environment with ``../kernels/requirements.txt`` the peer's numbers are computed and kept in
-``peer.npz``; without it those that are kept are read.
+``peer.npz``; without it those that are kept are read. ``--record`` keeps verdicts in ``verdicts.jsonl``, of those that
+``--only`` leaves out the ones that are there, and writes ``record.json`` from all.
 """
 
 import argparse
@@ -27,13 +28,15 @@ from steepest.core.errors import UserError
 
 HERE = Path(__file__).parent
 NUMBERS = HERE / "peer.npz"
+JUDGED = HERE / "verdicts.jsonl"
 EQUAL = 1e-6  # of the largest number
 DEVIATIONS = 5.0  # of Monte Carlo, in standard errors of both
 OURS = {**layers.CONFIGURATIONS, **activations.CONFIGURATIONS, **functions.CONFIGURATIONS}
 HOW = (
-    "{count} small networks, predictions and empirical kernels, written from public names of the peer, and the same by "
-    "ours, on equal inputs in float64. Equal: both kernels, or all numbers, differ by at most {equal:g} of the largest; "
-    "kernels of drawn networks by at most {deviations:g} standard errors. Biases are trained as there. Theirs only: ours refuses, or has no such function. The peer in its own environment (jax 0.4.30)."
+    "{count} small networks, predictions and empirical kernels, from the public names of neural-tangents 0.6.5, "
+    "and the same of ours, on equal inputs in float64. Equal: all numbers differ by at most {equal:g} "
+    "of the largest; kernels of drawn networks by at most {deviations:g} standard errors. Biases are trained as there. "
+    "Theirs only: ours refuses, or has no such function. The peer in its own environment (jax 0.4.30)."
 )
 VERDICTS = ("equal", "differ", "ours only", "theirs only", "neither")
 Arrays = dict[str, np.ndarray]
@@ -192,9 +195,25 @@ def main() -> None:
         compared.append(row)
         print(json.dumps(row._asdict(), ensure_ascii=False), flush=True)
     print(counts(compared), file=sys.stderr)
-    if arguments.record and not arguments.only:
-        text = json.dumps(record(compared), indent=1, ensure_ascii=False)
-        (HERE / "record.json").write_text(text + "\n", "utf-8")
+    if arguments.record:
+        keep(compared)
+
+
+def keep(compared: Sequence[Compared]) -> None:
+    """Write verdicts beside those that are kept, and the record of all."""
+    rows = {row.identity: row for row in (*judged(), *compared)}
+    ordered = [rows[identity] for identity in OURS if identity in rows]
+    lines = [json.dumps(row._asdict(), ensure_ascii=False) for row in ordered]
+    JUDGED.write_text("\n".join(lines) + "\n", "utf-8")
+    text = json.dumps(record(ordered), indent=1, ensure_ascii=False)
+    (HERE / "record.json").write_text(text + "\n", "utf-8")
+
+
+def judged() -> list[Compared]:
+    """Return the verdicts that are kept."""
+    if not JUDGED.exists():
+        return []
+    return [Compared(**json.loads(line)) for line in JUDGED.read_text("utf-8").splitlines()]
 
 
 def counts(compared: Sequence[Compared]) -> dict[str, int]:
@@ -207,7 +226,7 @@ def record(compared: Sequence[Compared]) -> dict[str, Any]:
     total = counts(compared)
     summary = ", ".join(f"{number} {verdict}" for verdict, number in total.items() if number)
     return {
-        "title": "Configurations of neural-tangents 0.6.5, one by one",
+        "title": "Configurations of neural-tangents, one by one",
         "how": HOW.format(count=len(compared), equal=EQUAL, deviations=DEVIATIONS),
         "tables": [by_group(compared), not_equal(compared), by_name(compared)],
         "says": [

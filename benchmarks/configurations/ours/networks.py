@@ -1,12 +1,15 @@
 """How kernels of our networks become arrays."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from steepest.kernels import gram, gram_positions
-from steepest.nn import layers as nn
+from steepest.nn import layers
 from steepest.nn.layers._nodes import Linear
+
+nn: Any = layers
 
 
 def as_theirs(limit):
