@@ -36,13 +36,19 @@
 # | `kernel_fn(x1, x2, ("nngp", "ntk"))` | `gram(net.limit(), x1, x2)`, with an error |
 # | `stax.Elementwise(f)`, `stax.ElementwiseNumerical(f, deg)` | any function of JAX as activation, with an error |
 # | `stax.Conv(n, (3, 3), padding="SAME")`, … in `stax.serial` | `network(conv(n), "relu", …, shape=(h, w, c))` |
-# | `stax.AvgPool`, `stax.GlobalAvgPool`, `stax.Flatten` | `pool(2)`, `global_pool()`, `flatten()` |
+# | `stax.AvgPool`, `stax.GlobalAvgPool`, `stax.Flatten` | `pool(2, padding="zero")`, `global_pool()`, `flatten()` |
+# | `normalize_edges=True` | `pool(…, count_edges=False)` |
+# | `stax.SumPool`, `stax.GlobalSumPool` | `sum_pool(2)`, `global_sum_pool()` |
 # | `stax.LayerNorm()` before an activation | `layer_norm()`, after one too; `mlp(…, normalize=True)` |
+# | `stax.LayerNorm(axis=(1, 2, 3))` | `layer_norm("all")` |
+# | `stax.Dropout(rate)`, of which `rate` is kept | `dropout(1 - rate)`, `net.apply(params, x, key=key)` |
 # | `stax.FanOut`, `stax.parallel`, `stax.FanInSum` | `add(identity, serial(…))`; `mlp(…, skip=…)` |
-# | `stax.FanInConcat`, `stax.FanInProd` | `concatenate(…)`, also before an activation; `multiply(…)` |
+# | `stax.FanInConcat`, `stax.FanInProd` | `concatenate(…, space=…)`, also before an activation; `multiply(…)` |
 # | `stax.ConvLocal`, `stax.ConvTranspose` | `conv(n, shared=False)`, `conv(n, stride=2, transposed=True)` |
-# | `stax.Aggregate` | `aggregate(matrix)` |
+# | `stax.Aggregate` | `aggregate(matrix, axis)` |
+# | `stax.ImageResize`, `stax.Index` | `resize((h, w))`, cubic too; `select(0)` |
 # | `stax.GlobalSelfAttention(…, linear_scaling=True)` | `attention(n, heads=…, key=…)`, softmax included |
+# | `attention_mechanism="RELU"`, `pos_emb_type="SUM"` | `attention(…, weights="relu")`, `positional_embedding(c)` |
 # | `linear_scaling=False`, without softmax only | `attention(…, scale="1/sqrt(d)", tied=False)`: `gram_over_heads` |
 # | outputs with positions of their own | `gram_positions(net.limit(), x1, x2)` |
 # | `mask_constant`, a number that stands for what is missing | `gram(…, mask=…)`, True where a position exists |
@@ -66,8 +72,7 @@
 # | `nt.taylor_expand(f, params, 3)` | `taylor_expand(f, params, 3)` |
 # | `nt.empirical_nngp_fn(f)(x1, x2, params)` | `empirical_nngp(f, params, x1, x2)` |
 #
-# Missing at infinite width: dropout, layer normalization over positions, graphs by input, attention over d without
-# softmax, positional embeddings, padded pools.
+# Missing at infinite width: graphs by input, `ExpNormalized`.
 
 # %%
 from dataclasses import replace

@@ -88,6 +88,43 @@ KERNELS = {
         [0.30337728047440476, -0.09648168971194272, 0.31219691470368793],
         [1.2894406618604723, -0.39339874030444316, 1.346962647887032],
     ),
+    # of a sequence of six: serial(Conv(3), GlobalSelfAttention of linear scaling with pos_emb_type="SUM",
+    # val_pos_emb=True, W_pos_emb_std=0.6, Erf, GlobalAvgPool, Dense)
+    "embedding": (
+        [0.3762130401062114, -0.05239468854520527, 0.359021821389421],
+        [1.604398467962694, -0.21272032851694198, 1.5662020862541548],
+    ),
+    # the same with pos_emb_decay_fn=lambda d: exp(-0.3 d), of squared distances
+    "embedding, decay": (
+        [0.4863411511141889, 0.078449668347185, 0.46358346826519053],
+        [2.1286248079094188, 0.3181188001170784, 2.047609749491518],
+    ),
+    # of a sequence of six: serial(Conv(3), GlobalSelfAttention of linear scaling with attention_mechanism="IDENTITY",
+    # Erf, GlobalAvgPool, Dense)
+    "attention, identity": (
+        [0.2963277047896616, -0.13652471789499665, 0.2564133238395725],
+        [1.582327322200694, -0.5794883949931007, 1.8848302226830969],
+    ),
+    # the same with attention_mechanism="RELU"
+    "attention, relu": (
+        [0.39141592594325775, -0.17539490955044573, 0.40048973837902685],
+        [1.9874838244607524, -0.7513745819224336, 2.4808919091604666],
+    ),
+    # the same with attention_mechanism="ABS"
+    "attention, abs": (
+        [0.4890180985015093, -0.2229075639690775, 0.5883445588426248],
+        [2.432519910057025, -0.9567402239129487, 3.2759623494163326],
+    ),
+    # the same with linear_scaling=False and attention_mechanism="IDENTITY"
+    "attention, identity over the root": (
+        [0.3087111519968819, -0.041428665687513154, 0.2963618097906845],
+        [4.713619675599855, -0.34082708038199383, 6.4447958085869335],
+    ),
+    # serial(Conv, Erf, FanOut(2), parallel(Conv, Conv(1×1)), FanInConcat(axis=1), Erf, Conv, Erf, GlobalAvgPool, Dense)
+    "stack": (
+        [0.010923713635376371, -0.004166600342034997, 0.005433959891368014],
+        [0.047919152098275096, -0.017222611230264604, 0.024908174903282714],
+    ),
 }
 COLUMNS = np.cos(np.arange(25) ** 2 * 0.7).reshape(5, 5).T
 

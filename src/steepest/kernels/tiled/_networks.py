@@ -55,7 +55,8 @@ def activations_of(limit: Limit | WideLimit) -> list[Activation]:
     """List the activations, in order."""
     if isinstance(limit, Limit):
         return [limit.activation]
-    return [node.activation for node in limit.nodes if isinstance(node, _nodes.Activate)]
+    kinds = (_nodes.Activate, _nodes.AttendEntrywise)
+    return [node.activation for node in limit.nodes if isinstance(node, kinds)]
 
 
 def probes(limit: Limit | WideLimit) -> list[float]:
@@ -80,7 +81,8 @@ def named(σ: Activation) -> bool:
 
 def jumping(limit: Limit | WideLimit) -> Activation | None:
     """Return an activation that jumps, if there is one."""
-    for σ in activations_of(limit):
+    acts = [limit] if isinstance(limit, Limit) else limit.nodes
+    for σ in (node.activation for node in acts if isinstance(node, (Limit, _nodes.Activate))):
         if any(value for _, value, _ in jumps(σ)):
             return σ
     return None

@@ -13,7 +13,7 @@ from steepest.kernels.wide._duals import Dual, Pairing
 from steepest.kernels.wide._layouts import AllPairs, Displacement, Layout, gains
 from steepest.kernels.wide._plan import Plan
 from steepest.kernels.wide._rule import Displaced, Displacements, Local, Mixing, Pairs, Sides
-from steepest.nn.layers._nodes import Attend
+from steepest.nn.layers._nodes import Attend, AttendEntrywise
 
 PROGRAMS = 24  # architectures whose programs are held at a time: each takes 10 to 30 MB
 MANY_CHANNELS = 16  # from which on a product of matrices is faster than a sum
@@ -184,8 +184,8 @@ def gained(pairs: Pairs, index: int, layout: Layout, one: Sides, two: Sides) -> 
     return pairs.map(lambda kernel: kernel * factor)
 
 
-def attention_weights(plan: Plan, duals: Duals, index: int, sides: Sides) -> Array:
-    """Return ζ[p, q] of an attention node for each input, ``(positions q, *space p, b)``.
+def attention_products(plan: Plan, duals: Duals, index: int, sides: Sides) -> Array:
+    """Return ``s K°[p, q]`` of an attention node for each input, ``(positions q, *space p, b)``.
 
     Args:
         plan: of the limit.
@@ -194,17 +194,13 @@ def attention_weights(plan: Plan, duals: Duals, index: int, sides: Sides) -> Arr
         sides: numbers of the inputs by node, for the nodes before, arrays ``(…, *space, b, 1)``.
     """
     node = plan.limit.nodes[index]
-    assert isinstance(node, Attend)
+    assert isinstance(node, (Attend, AttendEntrywise))
     keys = node.sources[1]
     space = plan.limit.spaces[keys]
     count = int(np.prod(space))
     k = by_all_pairs(plan, duals, keys, sides, sides, itself=1.0).k[..., 0]
     # of one input K° is symmetric, so that either axis may be that of the keys
-    logits = node.sharpness * k.reshape(count, *space, -1)
-    if plan.gained(keys):
-        exists = sides[keys][-1].reshape(count, *(1 for _ in space), -1) > 0
-        logits = jnp.where(exists, logits, -jnp.inf)
-    return jax.nn.softmax(logits, axis=0)
+    return node.sharpness * k.reshape(count, *space, -1)
 
 
 def _segment(

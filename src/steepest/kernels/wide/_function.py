@@ -14,7 +14,7 @@ from steepest.core.given import traced
 from steepest.kernels._arguments import as_floats, check_limit_given
 from steepest.kernels.connected._layers import Kernels
 from steepest.kernels.wide._duals import Dual, Expansion, ScaleInvariant, Series
-from steepest.kernels.wide._evaluate import attention_weights, evaluate
+from steepest.kernels.wide._evaluate import attention_products, evaluate
 from steepest.kernels.wide._plan import Plan, plan_of
 from steepest.kernels.wide._presence import check_mask
 from steepest.kernels.wide._survey import survey
@@ -247,6 +247,6 @@ def _walked(plan: Plan, duals: tuple[Dual | None, ...] | None, x: Any, mask: Any
         return pairs.k[..., 0], None if pairs.theta is None else pairs.theta[..., 0]
 
     for index in range(1, len(plan.limit.nodes)):
-        weights = partial(attention_weights, plan, walk.padded_duals(), index, walk.sides)
-        walk.step(index, partial(with_itself, index), weights)
+        products = partial(attention_products, plan, walk.padded_duals(), index, walk.sides)
+        walk.step(index, partial(with_itself, index), products)
     return walk

@@ -6,8 +6,10 @@ kernel between all inputs and positions: their covariance is the one that ``Atte
 matrix of each draw has no negative eigenvalues.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,8 +25,9 @@ from steepest.kernels.wide._plan import plan_of
 from steepest.kernels.wide._presence import Mask
 from steepest.kernels.wide._rule import Pairs, Values
 from steepest.kernels.wide._walk import Walk
+from steepest.nn.activations import Activation
 from steepest.nn.layers import WideLimit
-from steepest.nn.layers._nodes import Attend, AttendAtRandom
+from steepest.nn.layers._nodes import Attend, AttendAtRandom, AttendEntrywise
 from steepest.nn.types import Key
 
 TOLERANCE = 1e-9  # of expectations: far below what heads leave
@@ -90,7 +93,7 @@ class Draw:
                 self._compute(index, key)
                 continue
             itself = partial(self._with_itself, index, key)
-            self.walk.step(index, itself, partial(self._weights, index))
+            self.walk.step(index, itself, partial(self._products, index))
             if len(self.computed) == index:  # of nodes that mix positions it was asked for
                 self._compute(index, key)
 
@@ -122,20 +125,16 @@ class Draw:
         k, theta = self.computed[index]
         return equal(k), None if theta is None else equal(theta)
 
-    def _weights(self, index: int) -> Values:
-        """Return the weights of attention over d, ``(keys, *space, n)``, as ``attention_weights``."""
+    def _products(self, index: int) -> Values:
+        """Return the products of attention over d, ``(keys, *space, n)``, as ``attention_products``."""
         node = self.walk.plan.limit.nodes[index]
-        assert isinstance(node, Attend)
+        assert isinstance(node, (Attend, AttendEntrywise))
         keys = node.sources[1]
         space = self.walk.plan.limit.spaces[keys]
         size = int(np.prod(space))
         k = np.asarray(self.computed[keys].k).reshape(size, size, *self.computed[keys].k.shape[-2:])
-        logits = node.sharpness * np.einsum("qpii->qpi", k)
-        exists = self.walk.places[keys].exists
-        if exists is not None:
-            flat = np.moveaxis(exists, 0, -1).reshape(size, 1, -1)
-            logits = np.where(flat, logits, -np.inf)
-        return np.asarray(jax.nn.softmax(logits, axis=0)).reshape(size, *space, -1)
+        products = node.sharpness * np.einsum("qpii->qpi", k)
+        return products.reshape(size, *space, -1)
 
     def _at_random(self, node: AttendAtRandom, read: list[Pairs], key: Key) -> Pairs:
         """Average over the heads of one draw, arrays ``(*space, *space, n, n)``."""
@@ -149,7 +148,9 @@ class Draw:
         exists = self.walk.places[node.sources[1]].exists
         keys = np.ones((n, size), bool) if exists is None else exists.reshape(n, size)
         root = jnp.asarray(_root(np.asarray(arrays[2])))
-        mixed = _averaged(arrays, root, jnp.asarray(keys), node.sharpness, key, self.heads)
+        among = jnp.asarray(keys)
+        f = node.activation
+        mixed = _averaged(arrays, root, among, node.sharpness, key, self.heads, f)
         shape = (*space, *space, n, n)
         return Pairs(*(jnp.moveaxis(k, (0, 1), (2, 3)).reshape(shape) for k in mixed))
 
@@ -164,9 +165,41 @@ def _root(k: Values) -> Values:
     return (vectors[:, live] * np.sqrt(values[live])).reshape(n, size, -1)
 
 
-@partial(jax.jit, static_argnames="heads")
+class Head(NamedTuple):
+    """The weights of one head.
+
+    Attributes:
+        weights: ζ, ``(n, P, P)``; keys that do not exist weigh nothing.
+        through: computes ``Σ_{q,q'} D[p, q, p', q'] B[q, q']`` of the values' K and of B, ``(n, n, P, P)`` both.
+    """
+
+    weights: Array
+    through: Callable[[Array, Array], Array]
+
+
+def _by_softmax(logits: Array, keys: Array) -> Head:
+    """Weigh by softmax over the keys that exist."""
+    weights = jax.nn.softmax(jnp.where(keys[:, None], logits, -jnp.inf), axis=-1)
+    return Head(weights, partial(_through_softmax, weights))
+
+
+def _by_function(activation: Activation, logits: Array, keys: Array) -> Head:
+    """Weigh by a function of each logit."""
+    weights = jnp.where(keys[:, None], activation(logits), 0)
+    slopes = jnp.where(keys[:, None], activation.slope(logits), 0)
+    # D[p, q, p', q'] = f'(L[p, q]) f'(L'[p', q']) K[q, q']
+    return Head(weights, lambda values, others: _mixed(slopes, values * others))
+
+
+@partial(jax.jit, static_argnames=("heads", "activation"))
 def _averaged(
-    arrays: list[Array], root: Array, keys: Array, sharpness: float, key: Key, heads: int
+    arrays: list[Array],
+    root: Array,
+    keys: Array,
+    sharpness: float,
+    key: Key,
+    heads: int,
+    activation: Activation | None,
 ) -> tuple[Array, Array]:
     """Average ``E ζ K ζ'ᵀ`` and Θ of ``AttendAtRandom`` over heads, one head in memory at a time.
 
@@ -177,7 +210,9 @@ def _averaged(
         sharpness: s.
         key: random key.
         heads: how many.
+        activation: what weights are of logits; None for softmax.
     """
+    weigh = _by_softmax if activation is None else partial(_by_function, activation)
     k, theta, query_k, query_theta = arrays
     rank = root.shape[-1]
 
@@ -185,12 +220,12 @@ def _averaged(
         products = jax.random.normal(of_head, (rank, rank), root.dtype)
         # E of independent entries: Cov(L[p, q], L'[p', q']) = s² K°[p, p'] K°[q, q'], as K° = C Cᵀ
         logits = sharpness * jnp.einsum("ipa,ab,iqb->ipq", root, products, root)
-        weights = jax.nn.softmax(jnp.where(keys[:, None], logits, -jnp.inf), axis=-1)
-        mixed = _mixed(weights, k)
+        head = weigh(logits, keys)
+        mixed = _mixed(head.weights, k)
         # queries and keys have one law: K°[q, q'] Θ°[p, p'] and K°[p, p'] Θ°[q, q']
-        slopes = query_theta * _through_softmax(weights, k, query_k)
-        slopes = slopes + query_k * _through_softmax(weights, k, query_theta)
-        tangent = _mixed(weights, theta) + sharpness**2 * slopes
+        slopes = query_theta * head.through(k, query_k)
+        slopes = slopes + query_k * head.through(k, query_theta)
+        tangent = _mixed(head.weights, theta) + sharpness**2 * slopes
         return (sums[0] + mixed, sums[1] + tangent), None
 
     zeros = jnp.zeros_like(k)

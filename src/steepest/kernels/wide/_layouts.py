@@ -48,6 +48,10 @@ class Layout(Protocol):
         """Return one for pairs of equal positions, zero for the others, to be multiplied with pairs of a node."""
         ...
 
+    def between(self, matrix: np.ndarray, node: int) -> Array:
+        """Spread a matrix of a node's positions, ``(P, P)``, over its pairs."""
+        ...
+
     def settle(self, *arrays: Array) -> tuple[Array, ...]:
         """Have arrays computed once, not again by each who reads them."""
         ...
@@ -109,6 +113,11 @@ class AllPairs(NamedTuple):
         """Return the identity matrix of positions."""
         space = self.plan.limit.spaces[node]
         return jnp.eye(int(np.prod(space))).reshape(*space, *space, 1, 1)
+
+    def between(self, matrix: np.ndarray, node: int) -> Array:
+        """Give each position its axes."""
+        space = self.plan.limit.spaces[node]
+        return jnp.asarray(matrix).reshape(*space, *space, 1, 1)
 
     def settle(self, *arrays: Array) -> tuple[Array, ...]:
         """Leave it to the compiler."""
@@ -203,6 +212,17 @@ class Displacement(NamedTuple):
         if all(isinstance(s, int) for s in shifts):
             return float(not any(shifts))
         return jnp.where(jnp.stack([jnp.asarray(s) == 0 for s in shifts]).all(), 1.0, 0.0)
+
+    def between(self, matrix: np.ndarray, node: int) -> Array:
+        """Take the entries (p, p + s mod N); zeros where positions are filled up."""
+        space = self.plan.limit.spaces[node]
+        sizes = self.plan.sizes[node]
+        filled = [(0, size - n) for size, n in zip(sizes, space, strict=True)]
+        square = jnp.asarray(np.pad(matrix.reshape(*space, *space), filled * 2))
+        first = jnp.meshgrid(*map(jnp.arange, sizes), indexing="ij")
+        shifted = zip(first, self.at(node), sizes, strict=True)
+        second = [(p + s) % size for p, s, size in shifted]
+        return square[(*first, *second)][..., None, None]
 
     def settle(self, *arrays: Array) -> tuple[Array, ...]:
         """Hand them through a loop of one turn, whose end the compiler cannot foresee."""

@@ -127,7 +127,7 @@ def plan_of(
 def _planned(limit: WideLimit, masked: bool) -> Plan:
     rules = [rule_of(node) for node in limit.nodes]
     architecture = object()
-    if any(rule.drawn or _is_transposed(rule) or _mixes_all(rule) for rule in rules):
+    if any(rule.whole or _is_transposed(rule) or _mixes_all(rule) for rule in rules):
         none = ((),) * len(limit.nodes)
         return Plan(architecture, limit, limit.spaces, none, apart=False, masked=masked)
     strides = _total_strides(limit, rules)

@@ -96,7 +96,7 @@ class Step(NamedTuple):
         eps: precision of the arithmetic of pairs.
         typical: relative error of a variance that bounds are made for; it does not depend on the inputs.
         itself: gives both kernels of each input with itself behind a node that mixes positions.
-        weights: gives the weights of an attention node.
+        products: gives the scaled products of keys and queries of an attention node, ``(keys, *space, n)``.
     """
 
     plan: "Plan"
@@ -109,7 +109,7 @@ class Step(NamedTuple):
     eps: float
     typical: float
     itself: Callable[[], tuple[Values, Values | None]]
-    weights: Callable[[], Values]
+    products: Callable[[], Values]
 
     @property
     def space(self) -> tuple[int, ...]:
@@ -152,10 +152,12 @@ class Rule(Generic[N]):
     Attributes:
         node: the node, with its coefficients.
         drawn: whether there is a kernel only in the mean over draws.
+        whole: whether all pairs of positions must be there.
         draws: whether it draws for each input, so that an input has other kernels with itself than with its equal.
     """
 
     drawn: ClassVar[bool] = False
+    whole: ClassVar[bool] = False
     draws: ClassVar[bool] = False
 
     def __init__(self, node: N):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from steepest.core.errors import UserError
 from steepest.core.precision import arithmetic
 from steepest.kernels.wide._duals import Dual
-from steepest.kernels.wide._evaluate import attention_weights, evaluate
+from steepest.kernels.wide._evaluate import attention_products, evaluate
 from steepest.kernels.wide._plan import Plan
 from steepest.kernels.wide._presence import Mask
 from steepest.kernels.wide._rule import Diagonal, Sides, Values
@@ -84,7 +84,7 @@ def survey(
     walk = Walk.begin(plan, x, mask, tolerance=tolerance, room=room, duals=duals)
     for index in range(1, len(plan.limit.nodes)):
         itself = partial(_with_itself, plan, walk, index)
-        walk.step(index, itself, partial(_weights, plan, walk, index))
+        walk.step(index, itself, partial(_products, plan, walk, index))
     output = walk.diagonals[-1]
     arrives = (output.k > 0).reshape(-1, len(x)).any(0)
     if not (arrives | ~x.reshape(len(x), -1).any(1)).all():
@@ -93,10 +93,10 @@ def survey(
     return Survey(walk.padded_duals(), walk.sides, output, kept)
 
 
-def _weights(plan: Plan, walk: Walk, index: int) -> Values:
-    """Compute the weights of an attention node for all inputs, some at a time."""
+def _products(plan: Plan, walk: Walk, index: int) -> Values:
+    """Compute the products of an attention node for all inputs, some at a time."""
     duals = walk.padded_duals()
-    run = lambda part: np.asarray(attention_weights(plan, duals, index, part))
+    run = lambda part: np.asarray(attention_products(plan, duals, index, part))
     return np.concatenate(_some_at_a_time(plan, walk.sides, run), axis=-1)
 
 

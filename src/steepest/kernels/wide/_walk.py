@@ -98,14 +98,14 @@ class Walk:
         self,
         index: int,
         itself: Callable[[], tuple[Values, Values | None]],
-        weights: Callable[[], Values],
+        products: Callable[[], Values],
     ) -> None:
         """Go on to a node.
 
         Args:
             index: of the node.
             itself: both kernels of each input with itself behind this node, where they mix positions.
-            weights: those of an attention node.
+            products: scaled ones of the keys and queries of an attention node.
         """
         rule = self.plan.rules[index]
         assert isinstance(rule, Computed)  # all but the inputs are
@@ -118,7 +118,7 @@ class Walk:
         typical = self._typical
         self.chosen.append(dual)
         bounded = self.xp is np
-        about = (dual, bounded, self.eps, typical, itself, weights)
+        about = (dual, bounded, self.eps, typical, itself, products)
         exists = self.places[rule.node.sources[0]].exists
         exists = None if exists is None else self.xp.moveaxis(exists, 0, -1)
         step = Step(self.plan, index, read, exists, self.xp, *about)

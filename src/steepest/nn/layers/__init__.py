@@ -8,6 +8,7 @@ from steepest.nn.layers._composition import serial as serial
 from steepest.nn.layers._dropout import dropout as dropout
 from steepest.nn.layers._elementwise import identity as identity
 from steepest.nn.layers._elementwise import layer_norm as layer_norm
+from steepest.nn.layers._embedding import positional_embedding as positional_embedding
 from steepest.nn.layers._layer import Layer as Layer
 from steepest.nn.layers._linear import conv as conv
 from steepest.nn.layers._linear import dense as dense

@@ -1,7 +1,9 @@
-"""Attention: each position reads a mean of values over all positions, weighted by how alike keys and query are."""
+"""Attention: each position reads a sum of values over all positions, weighted by how alike keys and query are."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -9,20 +11,29 @@ from jaxtyping import Array
 
 from steepest.core.errors import UserError
 from steepest.core.signatures import checked
+from steepest.nn.activations import Activation, activation
 from steepest.nn.layers._layer import Part, Scheme, Signal, need_space, same
 from steepest.nn.layers._linear import Dense, Weights
 from steepest.nn.layers._masks import Mask
-from steepest.nn.layers._nodes import Attend, AttendAtRandom, Draft, Kind
+from steepest.nn.layers._nodes import (
+    Attend,
+    AttendAtRandom,
+    AttendEntrywise,
+    AttendLinearly,
+    Draft,
+    Kind,
+)
 from steepest.nn.networks._parameterization import _number_or_traced
 from steepest.nn.types import Key, Params
 
 SCALES = {"1/d": 1.0, "1/sqrt(d)": 0.5}
 """The power of the key's width d by which products of queries and keys are divided."""
+LINEAR = activation("linear")
 
 
 @dataclass(frozen=True)
 class Attention(Weights):
-    """Several heads of softmax attention and a matrix behind them; build it with :func:`attention`."""
+    """Several heads of attention and a matrix behind them; build it with :func:`attention`."""
 
     width: int
     heads: int
@@ -32,6 +43,7 @@ class Attention(Weights):
     sharpness: float = 1.0
     c_w: float | None = None
     c_b: float | None = None
+    weights: Activation | None = None
 
     word = "attention"
 
@@ -57,9 +69,7 @@ class Attention(Weights):
             keys = query if self.tied else heads("key")
             logits = jnp.einsum("nphk,nqhk->nhpq", query, keys)
             logits = self.sharpness / self.key ** SCALES[self.scale] * logits
-            if mask is not None:
-                logits = jnp.where(mask.reshape(len(x), 1, 1, -1), logits, -jnp.inf)
-            weights = jax.nn.softmax(logits)
+            weights = self._weigh(logits, mask)
             mixed = jnp.einsum("nhpq,nqhk->nphk", weights, heads("value"))
             mixed = mixed.reshape(*x.shape[:-1], -1)
             return parts["output"].apply(params["output"], mixed, mask, key)
@@ -72,7 +82,10 @@ class Attention(Weights):
             c_w = scheme.c_w if self.c_w is None else self.c_w
             # tied: q·k/d tends to the queries' covariance, C_W K°
             sharpness = self.sharpness * c_w if self.tied else 0.0
-            mixed = draft.add(Attend((values, source), sharpness), Kind.GAUSSIAN, signal.space)
+            node = Attend((values, source), sharpness)
+            if self.weights is not None:
+                node = AttendEntrywise((values, source), sharpness, self.weights)
+            mixed = draft.add(node, Kind.GAUSSIAN, signal.space)
             return parts["output"].extend(draft, mixed)
 
         def extend_at_random(draft: Draft, source: int) -> int:
@@ -84,11 +97,22 @@ class Attention(Weights):
                 )
             values = parts["value"].extend(draft, source)
             queries = parts["query"].extend(draft, source)
-            node = AttendAtRandom((values, queries), self.sharpness)
+            node = AttendAtRandom((values, queries), self.sharpness, self.weights)
+            if self.weights is LINEAR:
+                node = AttendLinearly((values, queries), self.sharpness)
             mixed = draft.add(node, Kind.GAUSSIAN, signal.space)
             return parts["output"].extend(draft, mixed)
 
         return Part(init, apply, parts["output"].output, extend, same)
+
+    def _weigh(self, logits: Array, mask: Mask) -> Array:
+        """Return the weights of keys, ``(batch, heads, queries, keys)``; keys that do not exist weigh nothing."""
+        exists = None if mask is None else mask.reshape(len(logits), 1, 1, -1)
+        if self.weights is not None:
+            weights = self.weights(logits)
+            return weights if exists is None else jnp.where(exists, weights, 0)
+        logits = logits if exists is None else jnp.where(exists, logits, -jnp.inf)
+        return jax.nn.softmax(logits)
 
     def _heads(self, z: Array) -> Array:
         """Split channels into heads and put positions in one line, ``(batch, positions, heads, key)``."""
@@ -104,15 +128,19 @@ def attention(
     scale: str = "1/d",
     tied: bool = True,
     sharpness: float = 1.0,
+    weights: str | Activation | Callable[[Any], Any] = "softmax",
     c_w: float | None = None,
     c_b: float | None = None,
 ) -> Attention:
-    """Make softmax attention with several heads, and one matrix that reads them all.
+    """Make attention with several heads, and one matrix that reads them all.
 
     In the limit of many heads with wide keys the weights of ``scale="1/d"`` are the same in all heads: those of tied
     queries and keys are the softmax of the input's own covariance, and those of untied ones are all equal, which is
     an average over positions. Divided by √d those of untied ones stay random, another draw in each head:
-    ``gram_over_heads`` of ``steepest.kernels`` estimates the mean over heads.
+    ``gram_over_heads`` of ``steepest.kernels`` estimates the mean over heads. Where the weights are the products
+    themselves, that mean has a closed form, and ``gram`` takes it.
+
+    Keys that a mask leaves out weigh nothing, whatever the function of the weights is at zero.
 
     Args:
         width: channels of the output.
@@ -121,11 +149,13 @@ def attention(
         scale: by what products of queries and keys are divided, ``"1/d"`` or ``"1/sqrt(d)"``.
         tied: whether queries and keys have the same weights.
         sharpness: a factor on these products.
+        weights: what weights are of the scaled products: ``"softmax"`` over all keys, or a function of each product by
+            itself: ``"identity"``, an activation's name or a function of JAX.
         c_w: C_W of all its matrices instead of the network's.
         c_b: C_b of values and output instead of the network's; queries and keys have no biases.
 
     Raises:
-        UserError: another scale, or numbers that are no whole numbers from one on.
+        UserError: another scale, an unknown function, or numbers that are no whole numbers from one on.
 
     Source: Hron et al. 2020, sections 3 and 4.
 
@@ -137,4 +167,8 @@ def attention(
             raise UserError(f"attention needs a whole number of {name} from one on, got {count}")
     if scale not in SCALES:
         raise UserError(f"scale of attention is one of {', '.join(SCALES)}, got {scale!r}")
-    return Attention(width, heads, key, scale, tied, _number_or_traced(sharpness), c_w, c_b)
+    weigh = None
+    if weights != "softmax":
+        weigh = LINEAR if weights == "identity" else activation(weights)
+    sharp = _number_or_traced(sharpness)
+    return Attention(width, heads, key, scale, tied, sharp, c_w, c_b, weigh)

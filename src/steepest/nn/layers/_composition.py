@@ -15,7 +15,7 @@ from steepest.nn.activations import activation
 from steepest.nn.layers._elementwise import Activated
 from steepest.nn.layers._layer import Layer, LayerLike, Part, Scheme, Signal, keys_for
 from steepest.nn.layers._masks import Mask, blanked
-from steepest.nn.layers._nodes import Concatenate, Draft, Kind, Product, Sum
+from steepest.nn.layers._nodes import Concatenate, Draft, Kind, Product, Stack, Sum
 from steepest.nn.networks._parameterization import _number_or_traced
 from steepest.nn.types import Key, Params
 
@@ -83,6 +83,14 @@ class Branched(Layer):
     def join(self, parts: list[Part]) -> tuple[Callable[[list[Array]], Array], int]:
         """Return how the branches' signals become one, and the number of its channels; raise where they cannot."""
 
+    def space(self, parts: list[Part]) -> tuple[int, ...]:
+        """Return the numbers of positions behind the branches."""
+        return parts[0].output.space
+
+    def exists(self, masks: list[Array]) -> Array:
+        """Return which positions exist behind branches, by those of each; there is at least one branch."""
+        return reduce(jnp.logical_and, masks)
+
     @abstractmethod
     def extend(self, draft: Draft, parts: list[Part], ends: tuple[int, ...]) -> int:
         """Add the node that joins the branches' last nodes and return its index."""
@@ -103,7 +111,7 @@ class Branched(Layer):
         def exists(mask: Array) -> Mask:
             masks = [part.exists(mask) for part in parts]
             with_positions = [m for m in masks if m is not None]
-            return reduce(jnp.logical_and, with_positions) if with_positions else None
+            return self.exists(with_positions) if with_positions else None
 
         def extend(draft: Draft, source: int) -> int:
             with draft.branches():
@@ -114,7 +122,7 @@ class Branched(Layer):
             return self.extend(draft, parts, ends)
 
         weighted = all(part.output.weighted for part in parts)
-        output = Signal(parts[0].output.space, channels, weighted)
+        output = Signal(self.space(parts), channels, weighted)
         return Part(init, apply, output, extend, exists)
 
     def _need_one_shape(self, parts: list[Part]) -> None:
@@ -195,6 +203,57 @@ class Beside(Branched):
 
 
 @dataclass(frozen=True)
+class Stacked(Branched):
+    """The positions of branches side by side, along a dimension of space; build it with :func:`concatenate`."""
+
+    dimension: int
+
+    word = "concatenate"
+
+    def join(self, parts: list[Part]) -> tuple[Callable[[list[Array]], Array], int]:
+        """Put positions one behind the other."""
+        shapes = [part.output.shape for part in parts]
+        rank = len(parts[0].output.space)
+        if not -rank <= self.dimension < rank:
+            raise UserError(
+                f"concatenate joins dimension {self.dimension} of space, but branches have {rank}; "
+                "leave out space to join channels"
+            )
+        axis = self._axis(parts)
+        if len({(*shape[:axis], *shape[axis + 1 :]) for shape in shapes}) > 1:
+            raise UserError(
+                f"branches of concatenate need shapes that differ in dimension {axis} of space only, "
+                f"got {' and '.join(map(str, shapes))}"
+            )
+        return partial(jnp.concatenate, axis=1 + axis), parts[0].output.channels
+
+    def space(self, parts: list[Part]) -> tuple[int, ...]:
+        """Add up the positions along the dimension."""
+        axis = self._axis(parts)
+        before = parts[0].output.space
+        total = sum(part.output.space[axis] for part in parts)
+        return (*before[:axis], total, *before[axis + 1 :])
+
+    def exists(self, masks: list[Array]) -> Array:
+        """Put masks one behind the other."""
+        return jnp.concatenate(masks, axis=1 + self.dimension % (masks[0].ndim - 1))
+
+    def extend(self, draft: Draft, parts: list[Part], ends: tuple[int, ...]) -> int:
+        """Add a ``Stack`` of independent Gaussian branches."""
+        self._need_independence(draft)
+        if {draft.kinds[end] for end in ends} != {Kind.GAUSSIAN}:
+            raise draft.refuse(
+                f"{self.name} along space",
+                "channels of a branch are not Gaussian with mean zero, so that branches are correlated",
+                "end all branches with dense() or conv()",
+            )
+        return draft.add(Stack(ends, self._axis(parts)), Kind.GAUSSIAN, self.space(parts))
+
+    def _axis(self, parts: list[Part]) -> int:
+        return self.dimension % len(parts[0].output.space)
+
+
+@dataclass(frozen=True)
 class Multiply(Branched):
     """The product of branches, channel by channel; build it with :func:`multiply`."""
 
@@ -245,16 +304,26 @@ def add(*branches: LayerLike, weights: Sequence[float] | None = None) -> Add:
     return Add(layers, factors)
 
 
-def concatenate(*branches: LayerLike) -> Beside:
-    """Put the channels of branches that read the same signal side by side, as in inception and dense networks.
+@checked
+def concatenate(*branches: LayerLike, space: int | None = None) -> Beside | Stacked:
+    """Put branches that read the same signal side by side: their channels, or their positions.
 
-    An activation may follow: it acts on each branch for itself. In the limit the numbers of channels grow in
-    proportion.
+    Channels stand side by side in inception and dense networks. An activation may follow: it acts on each branch for
+    itself. In the limit the numbers of channels grow in proportion. Positions of branches have a limit where branches
+    are independent and Gaussian, as behind ``dense`` and ``conv``: no kernel is left between two of them.
+
+    Args:
+        branches: layers.
+        space: the dimension of space along which positions stand side by side; None for channels.
 
     Raises:
         UserError: fewer than two branches.
+
+    >>> concatenate("relu", "tanh", space=0).dimension
+    0
     """
-    return Beside(_several("concatenate", branches))
+    layers = _several("concatenate", branches)
+    return Beside(layers) if space is None else Stacked(layers, int(space))
 
 
 def multiply(*branches: LayerLike) -> Multiply:

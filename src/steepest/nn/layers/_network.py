@@ -70,7 +70,7 @@ def network(
 
     Args:
         layers: ``dense``, ``conv``, activations by name, ``pool``, ``flatten``, ``global_pool``, ``add``,
-            ``layer_norm``, ``serial``.
+            ``layer_norm``, ``dropout``, ``attention``, ``serial`` and others of ``steepest.nn.layers``.
         shape: of one input: space first, channels last, as ``(height, width, channels)``.
         parameterized: ``"standard"``, ``"ntk"``, ``"mean-field"``, ``"mup"`` or a ``Parameterization``.
         c_w: C_W of all layers that do not say otherwise: variance of the effective weights times fan-in.

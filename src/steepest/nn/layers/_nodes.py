@@ -152,6 +152,19 @@ class Concatenate(Coefficients):
 
 
 @dataclass(frozen=True)
+class Stack(Coefficients):
+    """Positions of independent branches side by side: K_i and Θ_i within each branch, zero between two.
+
+    Attributes:
+        sources: the branches.
+        axis: the dimension of space along which they stand.
+    """
+
+    sources: tuple[int, ...]
+    axis: int
+
+
+@dataclass(frozen=True)
 class Product(Coefficients):
     """The product of independent branches, channel by channel: ``Π K_i`` and ``Σ_i Θ_i Π_{j≠i} K_j``."""
 
@@ -192,6 +205,23 @@ class Select(Coefficients):
 
 
 @dataclass(frozen=True)
+class Embed(Coefficients):
+    """Gaussian embeddings of positions that all inputs share, and that are trained: ``c R`` for both kernels.
+
+    Attributes:
+        sources: a node with the positions that are embedded; its kernels are not read.
+        c: variance of an embedding where R is one.
+        covariance: the rows of R, positions in one line; None for the identity.
+    """
+
+    coefficients = ("c",)
+
+    sources: tuple[int]
+    c: float
+    covariance: tuple[tuple[float, ...], ...] | None = None
+
+
+@dataclass(frozen=True)
 class Drop(Coefficients):
     """Dropout: both kernels of an input with itself at equal positions are divided by ``keep``, others as they are.
 
@@ -225,14 +255,31 @@ class Attend(Coefficients):
 
 
 @dataclass(frozen=True)
-class AttendAtRandom(Coefficients):
-    """Attention whose weights are another draw in each head: means over heads, ``E ζ K ζ'ᵀ`` and more in Θ.
+class AttendEntrywise(Coefficients):
+    """Attention whose weights are a function of each product: ``ζ K ζ'ᵀ`` and ``ζ Θ ζ'ᵀ``, ``ζ[p, q] = f(s K°[p, q])``.
 
-    The logits of a head are Gaussian, ``Cov(L[p, q], L'[p', q']) = s² K°[p, p'] K°[q, q']``, with K° and Θ° those of
-    queries, the second source; keys have the same law. With the derivative of softmax, Θ is the mean of
+    Attributes:
+        sources: the values, and what queries and keys read.
+        sharpness: s.
+        activation: f.
+    """
 
-        (ζ Θ ζ'ᵀ)[p, p'] + s² Σ_{q,q'} D[p, q, p', q'] (K°[q, q'] Θ°[p, p'] + K°[p, p'] Θ°[q, q']),
-        D[p, q, p', q'] = ζ[p, q] ζ'[p', q'] (K − (ζK)[p, ·] − (Kζ'ᵀ)[·, p'] + (ζKζ'ᵀ)[p, p'])[q, q'].
+    coefficients = ("sharpness",)
+
+    sources: tuple[int, int]
+    sharpness: float
+    activation: Activation
+
+
+@dataclass(frozen=True)
+class AttendLinearly(Coefficients):
+    """Attention whose weights are products over √d themselves, another draw in each head: means over heads.
+
+    With K° and Θ° of the queries, the second source, and keys of the same law, K is ``s² K°[p, p'] <K°, K>`` and Θ is
+
+        s² (K°[p, p'] <K°, Θ> + Θ°[p, p'] <K°, K> + K°[p, p'] <Θ°, K>),
+
+    where ``<A, B>`` is the sum of ``A[q, q'] B[q, q']`` over all pairs of positions.
 
     Attributes:
         sources: the values, and the queries.
@@ -243,6 +290,31 @@ class AttendAtRandom(Coefficients):
 
     sources: tuple[int, int]
     sharpness: float
+
+
+@dataclass(frozen=True)
+class AttendAtRandom(Coefficients):
+    """Attention whose weights are another draw in each head: means over heads, ``E ζ K ζ'ᵀ`` and more in Θ.
+
+    The logits of a head are Gaussian, ``Cov(L[p, q], L'[p', q']) = s² K°[p, p'] K°[q, q']``, with K° and Θ° those of
+    queries, the second source; keys have the same law. With the derivative of softmax, Θ is the mean of
+
+        (ζ Θ ζ'ᵀ)[p, p'] + s² Σ_{q,q'} D[p, q, p', q'] (K°[q, q'] Θ°[p, p'] + K°[p, p'] Θ°[q, q']),
+        D[p, q, p', q'] = ζ[p, q] ζ'[p', q'] (K − (ζK)[p, ·] − (Kζ'ᵀ)[·, p'] + (ζKζ'ᵀ)[p, p'])[q, q'].
+
+    Where weights are a function f of each logit, ``D[p, q, p', q'] = f'(L[p, q]) f'(L'[p', q']) K[q, q']``.
+
+    Attributes:
+        sources: the values, and the queries.
+        sharpness: s.
+        activation: f; None for softmax.
+    """
+
+    coefficients = ("sharpness",)
+
+    sources: tuple[int, int]
+    sharpness: float
+    activation: Activation | None = None
 
 
 @dataclass(frozen=True)
@@ -280,11 +352,15 @@ Node = (
     | AllPositions
     | Sum
     | Concatenate
+    | Stack
     | Product
     | Mix
     | Select
     | Drop
+    | Embed
     | Attend
+    | AttendEntrywise
+    | AttendLinearly
     | AttendAtRandom
     | Normalize
     | NormalizeTogether

@@ -13,6 +13,9 @@ from steepest.kernels.wide.nodes import (
     _dropout as _dropout,
 )
 from steepest.kernels.wide.nodes import (
+    _embedding as _embedding,
+)
+from steepest.kernels.wide.nodes import (
     _input as _input,
 )
 from steepest.kernels.wide.nodes import (

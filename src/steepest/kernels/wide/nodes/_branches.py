@@ -5,9 +5,19 @@ from functools import partial, reduce
 from typing import Any
 
 import jax.numpy as jnp
+from jaxtyping import Array
 
-from steepest.kernels.wide._rule import ROUNDING, Diagonal, Local, Pairs, Step, rule_for
-from steepest.nn.layers._nodes import Concatenate, Product, Sum
+from steepest.kernels.wide._rule import (
+    ROUNDING,
+    Diagonal,
+    Local,
+    Pairs,
+    Presence,
+    Step,
+    present,
+    rule_for,
+)
+from steepest.nn.layers._nodes import Concatenate, Product, Stack, Sum
 
 
 @rule_for(Sum)
@@ -34,6 +44,44 @@ class OfConcatenate(Local[Concatenate]):
     def pairs(self, read, index, layout, one, two, pairing) -> Pairs:
         """Average over branches."""
         return _sum(self.node.shares, read)
+
+
+@rule_for(Stack)
+class OfStack(Local[Stack]):
+    """Blocks of pairs: K_i and Θ_i on the diagonal, zero elsewhere."""
+
+    whole = True
+
+    def presence(self, read, space, xp) -> Presence:
+        """Put masks side by side."""
+        return present(xp.concatenate(read, axis=1 + self.node.axis), xp)
+
+    def diagonal(self, step: Step, numbers) -> Diagonal:
+        """Put what is known of positions side by side."""
+        join = partial(step.xp.concatenate, axis=self.node.axis)
+        columns = zip(*step.read, strict=True)
+        # all have a tangent kernel, as Gaussian branches have weights; where JAX traces none has bounds
+        return Diagonal(*(None if column[0] is None else join(column) for column in columns))
+
+    def pairs(self, read, index, layout, one, two, pairing) -> Pairs:
+        """Put blocks into zeros, for both positions along the dimension."""
+        axis = self.node.axis
+        space = layout.plan.limit.spaces[index]
+        rank = len(space)
+        shape = (*space, *space, *read[0].k.shape[2 * rank :])
+        whole = Pairs(jnp.zeros(shape, read[0].k.dtype), jnp.zeros(shape, read[0].k.dtype))
+        start = 0
+        for pairs in read:
+            block = slice(start, start + pairs.k.shape[axis])
+            at = [slice(None)] * len(shape)
+            at[axis] = at[axis + rank] = block
+            whole = whole.merge(pairs, partial(_put, tuple(at)))
+            start = block.stop
+        return whole
+
+
+def _put(at: tuple[slice, ...], whole: Array, block: Array) -> Array:
+    return whole.at[at].set(block)
 
 
 @rule_for(Product)
