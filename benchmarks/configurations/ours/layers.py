@@ -305,8 +305,8 @@ ATTENTION = {
     "attention/softmax over d": lambda: attending(),
     "attention/softmax over d, other scales": lambda: attending(c_w=2.25),
     "attention/identity over d": lambda: attending(weights="identity"),
-    "attention/absolute value over d": lambda: attending(weights=np.abs),
-    "attention/relu over d": lambda: attending(weights=jax.nn.relu),
+    "attention/absolute value over d": lambda: attending(weights="abs"),
+    "attention/relu over d": lambda: attending(weights="relu"),
     "attention/identity over the root of d": lambda: attending(
         scale="1/sqrt(d)", tied=False, weights="identity"
     ),

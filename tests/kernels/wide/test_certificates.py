@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from steepest.kernels import gram
-from steepest.kernels.wide import Positions, _duals, _evaluate
+from steepest.kernels.wide import Positions, _evaluate, duals
 from steepest.nn.layers import (
     aggregate,
     conv,
@@ -54,7 +54,7 @@ def test_planted_errors_stay_below_the_bound_and_within_a_hundredth_of_it(
 
     monkeypatch.setattr(kind, "pair", wrong)
     monkeypatch.setattr(
-        type(dual), "tolerances", lambda self, eps: _duals.Tolerances(PLANTED, PLANTED)
+        type(dual), "tolerances", lambda self, eps: duals.Tolerances(PLANTED, PLANTED)
     )
     _evaluate._program.cache_clear()  # no compiled program of the right expectations is used again
     mistaken = Positions.of(limit, x, None, None)
@@ -115,4 +115,4 @@ def test_errors_of_variances_are_within_the_bound(first, mixing, behind, c_w):
 
 def _variance(dual, side):
     """The variance from what a dual keeps of a position."""
-    return side[0] if isinstance(dual, _duals.Closed) else side[0] ** -2
+    return side[0] if isinstance(dual, duals.Closed) else side[0] ** -2

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from steepest.kernels import covariance_map
-from steepest.kernels.wide._duals import dual_of
+from steepest.kernels.wide.duals import dual_of
 from steepest.nn.activations import activation, arc_cosines
 
 NAMES = [

@@ -8,14 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from steepest.core.errors import UserError
-from steepest.kernels.wide._duals import Closed, Dual, ScaleInvariant, Series
+from steepest.kernels.wide.duals import Closed, Dual, Piecewise, ScaleInvariant, Series
 from steepest.nn.activations import Activation, activation, jumps
 from steepest.nn.layers import WideLimit, _nodes
 from steepest.nn.layers._window import Window
 from steepest.nn.networks import LayerLimit, Limit
 
 PROBES = np.linspace(-3.0, 3.0, 25)  # where two activations are compared
-DUALS = {kind.__name__: kind for kind in (ScaleInvariant, Closed, Series)}
+DUALS = {kind.__name__: kind for kind in (ScaleInvariant, Closed, Piecewise, Series)}
 
 
 def describe(limit: Limit | WideLimit) -> dict[str, Any]:

@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from steepest.kernels.wide._duals import Dual, Pairing
 from steepest.kernels.wide._layouts import AllPairs, Displacement, Layout, gains
 from steepest.kernels.wide._plan import Plan
 from steepest.kernels.wide._rule import Displaced, Displacements, Local, Mixing, Pairs, Sides
+from steepest.kernels.wide.duals import Dual, Pairing
 from steepest.nn.layers._nodes import Attend, AttendEntrywise
 
 PROGRAMS = 24  # architectures whose programs are held at a time: each takes 10 to 30 MB

@@ -13,12 +13,12 @@ from steepest.core.errors import UserError
 from steepest.core.given import traced
 from steepest.kernels._arguments import as_floats, check_limit_given
 from steepest.kernels.connected._layers import Kernels
-from steepest.kernels.wide._duals import Dual, Expansion, ScaleInvariant, Series
 from steepest.kernels.wide._evaluate import attention_products, evaluate
 from steepest.kernels.wide._plan import Plan, plan_of
 from steepest.kernels.wide._presence import check_mask
 from steepest.kernels.wide._survey import survey
 from steepest.kernels.wide._walk import Walk
+from steepest.kernels.wide.duals import Dual, Expansion, Piecewise, ScaleInvariant, Series
 from steepest.nn.layers import WideLimit
 from steepest.nn.layers._masks import NO_POSITIONS, as_mask, blanked
 from steepest.nn.layers._nodes import Activate, Input, Linear, Node, Normalize, Sum
@@ -130,7 +130,8 @@ def _covering(
     _need_finite(like)
     duals = survey(plan, like, tolerance, room=ROOM, mask=mask).duals
     return tuple(
-        replace(d, empty=True) if isinstance(d, (ScaleInvariant, Series)) else d for d in duals
+        replace(d, empty=True) if isinstance(d, (ScaleInvariant, Piecewise, Series)) else d
+        for d in duals
     )
 
 

@@ -18,13 +18,13 @@ from jaxtyping import Array
 from numpy.typing import NDArray
 
 from steepest.core.precision import arithmetic
-from steepest.kernels.wide._duals import Dual
 from steepest.kernels.wide._evaluate import behind_node, gained
 from steepest.kernels.wide._layouts import AllPairs
 from steepest.kernels.wide._plan import plan_of
 from steepest.kernels.wide._presence import Mask
 from steepest.kernels.wide._rule import Pairs, Values
 from steepest.kernels.wide._walk import Walk
+from steepest.kernels.wide.duals import Dual
 from steepest.nn.activations import Activation
 from steepest.nn.layers import WideLimit
 from steepest.nn.layers._nodes import Attend, AttendAtRandom, AttendEntrywise

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from steepest.core.precision import arithmetic
 from steepest.kernels.connected._tabulated import TOLERANCE, symmetric
-from steepest.kernels.wide._duals import Dual
 from steepest.kernels.wide._evaluate import evaluate
 from steepest.kernels.wide._plan import Plan, plan_of
 from steepest.kernels.wide._presence import Mask
 from steepest.kernels.wide._rule import Pairs, Sides
 from steepest.kernels.wide._survey import Survey, survey
+from steepest.kernels.wide.duals import Dual
 from steepest.nn.layers import WideLimit
 
 

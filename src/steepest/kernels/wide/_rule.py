@@ -18,9 +18,9 @@ from steepest.nn.layers._nodes import Node
 from steepest.nn.layers._window import Window
 
 if TYPE_CHECKING:
-    from steepest.kernels.wide._duals import Dual, Pairing
     from steepest.kernels.wide._layouts import AllPairs, Layout
     from steepest.kernels.wide._plan import Plan
+    from steepest.kernels.wide.duals import Dual, Pairing
 
 Values = Any
 """Numbers of NumPy in float64, or of JAX where it traces them."""

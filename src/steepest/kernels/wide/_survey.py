@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
 from steepest.core.precision import arithmetic
-from steepest.kernels.wide._duals import Dual
 from steepest.kernels.wide._evaluate import attention_products, evaluate
 from steepest.kernels.wide._plan import Plan
 from steepest.kernels.wide._presence import Mask
 from steepest.kernels.wide._rule import Diagonal, Sides, Values
 from steepest.kernels.wide._walk import Walk
+from steepest.kernels.wide.duals import Dual
 
 EMPTY = "a kernel is zero: no signal reaches the output; check c_w and c_b, and which positions the network reads"
 CELLS = 2**21  # pairs of positions of an input with itself that are computed at a time

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steepest.kernels.wide._duals import Dual, Series, dual_of
 from steepest.kernels.wide._plan import Plan
 from steepest.kernels.wide._presence import Mask, followed, presence
 from steepest.kernels.wide._rule import Computed, Diagonal, Presence, Step, Values
+from steepest.kernels.wide.duals import Dual, Series, dual_of
 from steepest.nn.activations import Activation
 from steepest.nn.layers._nodes import Activate
 

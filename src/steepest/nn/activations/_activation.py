@@ -21,6 +21,7 @@ from jaxtyping import Array, Float
 from steepest.core.errors import UserError
 from steepest.core.signatures import checked
 from steepest.nn.activations import _closed_forms as closed
+from steepest.nn.activations._pieces import Pieces, Term
 from steepest.nn.activations._quadrature import Elementwise, normal_density
 
 Given = ParamSpec("Given")
@@ -37,6 +38,7 @@ class Activation:
         derivative: σ'; by default forward-mode differentiation of ``function``.
         kinks: where σ or one of its derivatives jumps. Integrals are cut there.
         dual: E σ(u)σ(v) and E σ'(u)σ'(v) as functions of (K_αα, K_ββ, K_αβ), where a closed form is known.
+        pieces: σ as sums of ``c z^m exp(rz)`` between its kinks. Cubic polynomials are found without (``pieces_of``).
 
     >>> import jax.numpy as jnp
     >>> shifted = Activation("shifted", lambda z: jnp.maximum(z - 1, 0), kinks=(1.0,))
@@ -49,6 +51,7 @@ class Activation:
     derivative: Elementwise | None = None
     kinks: tuple[float, ...] = ()
     dual: closed.DualForm | None = None
+    pieces: Pieces | None = None
 
     def __call__(self, z: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
         """Return σ(z), entry by entry."""
@@ -130,6 +133,39 @@ def abs_power(p: float = 1.5) -> Activation:
 
 @checked
 @lru_cache
+def piecewise(knots: tuple[float, ...], terms: tuple[tuple[Term, ...], ...]) -> Activation:
+    """Return a function that is a sum of terms ``c z^m exp(rz)`` on each interval between knots.
+
+    Kernels between positions are exact for it if exponentials decay away from the origin.
+
+    Args:
+        knots: increasing.
+        terms: of each interval from left to right; a ``Term`` is (c, m, r), where m and r are zero by default.
+
+    Raises:
+        UserError: knots that do not increase, another number of intervals, or a power that is no whole number ≥ 0.
+
+    >>> celu = piecewise((0.0,), ((Term(2.0, 0, 0.5), Term(-2.0)), (Term(1.0, 1),)))
+    >>> round(float(celu(-1.0)), 6), float(celu(3.0)), celu.kinks
+    (-0.786939, 3.0, (0.0,))
+    """
+    if not knots or sorted(set(knots)) != list(knots) or len(terms) != len(knots) + 1:
+        raise UserError(
+            f"piecewise needs increasing knots and one interval more than knots, got {knots} and {len(terms)} "
+            "intervals; try piecewise((0.0,), ((), (Term(1.0, 1),))) for ReLU"
+        )
+    powers = [term.power for interval in terms for term in interval]
+    if any(power < 0 or power != int(power) for power in powers):
+        raise UserError(
+            f"powers are whole numbers from 0 on, got {powers}; write a smooth function instead"
+        )
+    pieces = Pieces(knots, terms)
+    name = f"piecewise({','.join(f'{knot:g}' for knot in knots)})"
+    return Activation(name, pieces, pieces.derivative(), knots, pieces=pieces)
+
+
+@checked
+@lru_cache
 def polynomial(*coefficients: float) -> Activation:
     """Return a polynomial, ``σ(z) = p_0 + p_1 z + p_2 z² + …``; without coefficients z².
 
@@ -188,7 +224,11 @@ _NAMED = {
         Activation("softplus", jax.nn.softplus, jax.nn.sigmoid),
         Activation("sigmoid", jax.nn.sigmoid),
         Activation(
-            "elu", lambda z: jax.nn.elu(1.0 * z), lambda z: jnp.exp(jnp.minimum(z, 0.0)), (0.0,)
+            "elu",
+            lambda z: jax.nn.elu(1.0 * z),
+            lambda z: jnp.exp(jnp.minimum(z, 0.0)),
+            (0.0,),
+            pieces=Pieces((0.0,), ((Term(1.0, 0, 1.0), Term(-1.0)), (Term(1.0, 1),))),
         ),
         Activation(
             "hard_tanh",

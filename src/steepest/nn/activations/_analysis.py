@@ -1,5 +1,6 @@
 """Properties of activations: scale invariance, Taylor polynomials, jumps."""
 
+import math
 from functools import lru_cache
 
 import jax
@@ -7,9 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from steepest.core.errors import UserError
 from steepest.core.signatures import checked
 from steepest.nn.activations import _closed_forms as closed
 from steepest.nn.activations._activation import Activation
+from steepest.nn.activations._pieces import Pieces, pieces_from_values
 
 
 @checked
@@ -62,6 +65,49 @@ def closed_form(activation: Activation) -> closed.DualForm | None:
         return activation.dual
     slopes = homogeneous_slopes(activation)
     return None if slopes is None else closed.homogeneous(*slopes)
+
+
+@checked
+@lru_cache
+def pieces_of(activation: Activation) -> Pieces | None:
+    """Return an activation by its terms between kinks: its own, or polynomials of degree three found from its values.
+
+    None if it is neither, or where exponentials grow away from the origin.
+
+    Raises:
+        UserError: if its own pieces are not the function.
+
+    >>> from steepest.nn.activations import activation
+    >>> pieces_of(activation("hard_tanh")).terms[1]
+    (Term(coefficient=1.0, power=1, rate=0.0),)
+    >>> pieces_of(activation("abs_power(1.5)")) is None
+    True
+    """
+    if not activation.kinks:
+        return None
+    pieces = activation.pieces
+    if pieces is None:
+        pieces = pieces_from_values(activation.function, activation.kinks)
+    else:
+        _check(activation, pieces)
+    return None if pieces is None or pieces.split() is None else pieces
+
+
+def _check(activation: Activation, pieces: Pieces) -> None:
+    """Raise a UserError where pieces are not the function, by values between and beyond all knots."""
+    reach = 2 + 2 * max(map(abs, pieces.knots))
+    # no knot is hit: its value is that of either side
+    points = np.linspace(-reach, reach, 201) + 1e-3 / math.pi
+    right = pieces.values(points)
+    with jax.ensure_compile_time_eval(), jax.enable_x64(True):
+        values = np.asarray(activation(jnp.asarray(points)), float)
+    difference = np.abs(values - right)
+    if not (difference <= 1e-9 * (1 + np.abs(right))).all():
+        where = points[np.argmax(difference)]
+        raise UserError(
+            f"the pieces of {activation.name} are not its function, at z = {where:.3g} for one; correct them, or leave "
+            "them out"
+        )
 
 
 @checked

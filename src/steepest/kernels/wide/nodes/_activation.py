@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from steepest.kernels.wide._duals import Bends, Expansion, Singles, Tolerances
 from steepest.kernels.wide._rule import (
     Diagonal,
     Local,
@@ -12,6 +11,7 @@ from steepest.kernels.wide._rule import (
     of_variances,
     rule_for,
 )
+from steepest.kernels.wide.duals import Bends, Expansion, Singles, Tolerances
 from steepest.nn.layers._nodes import Activate
 
 
@@ -66,23 +66,27 @@ def _bounded(
     typical: float,
 ) -> Diagonal:
     # |ΔE σσ| ≤ √(E σ'² E σ'²) |ΔK| by Cauchy and Schwarz, plus the expectation's own error
-    g = singles.slope * read.g + errors.value * singles.value
+    smooth = not errors.jump
+    g = errors.value * singles.value
+    if smooth:
+        g = g + singles.slope * read.g
+    else:
+        g = g + errors.jump * _relative_root(read.g, read.k)
     v = np.zeros_like(read.v)
-    if bends is not None:
+    if bends is not None and smooth:
         g = g + of_variances(np.sqrt(bends.value) * read.v, np.sqrt(singles.value), typical)
         # d E σ²/dK = E σ'² + E σσ''
         v = (singles.slope + np.sqrt(bends.value * singles.value)) * read.v
+    elif bends is not None:
+        g = g + _root_of_variances(read, errors.jump, typical)
     if read.theta is None or read.h is None:
         return behind._replace(g=g, v=v)
     # Δ(E σ'σ' Θ) = E σ'σ' ΔΘ + Θ ΔE σ'σ', to first order
     h = singles.slope * read.h + errors.slope * singles.slope * read.theta
     if errors.corner:
-        relative = np.divide(read.g, read.k, out=np.zeros_like(read.g), where=read.k > 0)
-        # |Δρ| ≤ √(g_p g_q/(K_pp K_qq)), and b √|Δρ| is the root of such a product: of rank one
-        h = h + errors.corner * np.sqrt(relative) * read.theta
-    else:
-        # |ΔE σ'σ'| ≤ √(E σ''² E σ''²) |ΔK|
-        h = h + np.where(read.g > 0, singles.curvature * read.g, 0.0) * read.theta
+        h = h + errors.corner * _relative_root(read.g, read.k) * read.theta
+    # |ΔE σ'σ'| ≤ √(E σ''² E σ''²) |ΔK|, beside corners
+    h = h + singles.curvature * read.g * read.theta
     if bends is not None:
         h = h + _turned(read, bends, singles, errors, typical) * read.theta
     return behind._replace(g=g, h=h, v=v)
@@ -97,6 +101,18 @@ def _turned(
     """
     if bends.slope is not None:
         return of_variances(np.sqrt(bends.slope) * read.v, np.sqrt(singles.slope), typical)
-    relative = np.divide(read.v, read.k, out=np.zeros_like(read.v), where=read.k > 0)
-    ones = np.ones_like(relative)
-    return 2 * errors.corner * of_variances(np.sqrt(relative / 2), ones, typical**0.5)
+    return _root_of_variances(read, errors.corner, typical)
+
+
+def _relative_root(errors: Values, variances: Values) -> Values:
+    """Return √(g/K), zero where no signal is.
+
+    ``|Δρ| ≤ √(g_p g_q/(K_pp K_qq))``, and ``b √|Δρ|`` is the root of such a product: of rank one.
+    """
+    return np.sqrt(np.divide(errors, variances, out=np.zeros_like(errors), where=variances > 0))
+
+
+def _root_of_variances(read: Diagonal, law: float, typical: float) -> Values:
+    """Return what errors of variances change where an expectation is only sure to ``law √|Δρ|``."""
+    root = _relative_root(read.v, read.k) / np.sqrt(2)
+    return 2 * law * of_variances(root, np.ones_like(root), typical**0.5)
