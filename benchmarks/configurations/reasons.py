@@ -5,7 +5,7 @@ HEADS = "no closed form is known; ours is a mean over drawn heads, with standard
 REASONS = {
     "branches/sum of activations": "branches whose means are not zero are not independent of each other's means",
     "branches/channels, then an activation": "theirs refuses; ours takes each branch by itself",
-    "branches/inputs side by side": "theirs only: outputs of more inputs than there were; stack the inputs",
+    "branches/inputs side by side": "ours has no outputs of more inputs than there were; stack the inputs",
     "normalization/channels, after an activation": "theirs refuses",
     "normalization/channels and the batch": "ours has no batch normalization: outputs then depend on the batch",
     "graph/another graph for each input": "ours has one graph for all inputs",
@@ -19,7 +19,7 @@ REASONS = {
     "activation/rectified monomial": "theirs is NaN on the diagonal",
     "activation/rectified monomial between positions": "theirs is NaN on the diagonal",
     "activation/step, NNGP": "theirs is NaN on the diagonal",
-    "activation/sign, tangent kernel": "it is infinite on the diagonal; theirs leaves its part out",
+    "activation/sign, tangent kernel": "it is infinite on the diagonal, and NaN here; theirs leaves that part out",
     "activation/normalized exponential": "ours has no layer that has kernels only",
     "activation/tanh by quadrature": "theirs has 60 nodes, and no error to tell",
     "activation/hard tanh by quadrature": "theirs has 200 nodes, which do not see the corners",

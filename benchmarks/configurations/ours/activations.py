@@ -15,6 +15,7 @@ nn: Any = layers  # names that are not built yet are looked for when a configura
 conv, dense, identity, serial = nn.conv, nn.dense, nn.identity, nn.serial
 X = given.VECTORS
 WEIGHTS = {"c_w": 1.69, "c_b": 0.04}
+SIGN = Activation("sign", jnp.sign, jnp.zeros_like, kinks=(0.0,))
 HERMITE = polynomial(*(c / 24**0.5 for c in (3.0, 0.0, -6.0, 0.0, 1.0)))
 """The fourth Hermite polynomial of second moment one, ``(x⁴ − 6x² + 3)/√4!``."""
 
@@ -79,8 +80,8 @@ ACTIVATIONS = {
     "activation/rectified monomial": lambda: once("relu_power(2)"),
     "activation/step, NNGP": lambda: covariances("step"),
     "activation/polynomial": lambda: once(polynomial(0.5, 1.0, -0.3, 0.2)),
-    "activation/sign, NNGP": lambda: covariances("sign"),
-    "activation/sign, tangent kernel": lambda: once("sign"),
+    "activation/sign, NNGP": lambda: covariances(SIGN),
+    "activation/sign, tangent kernel": lambda: once(SIGN),
     "activation/own function and covariance": lambda: between("erf"),
     "activation/normalized exponential": lambda: normalized_exponential(),
     "activation/tanh by quadrature": lambda: between("tanh"),
