@@ -31,6 +31,7 @@ ORDER = (
     "descent",
     "kernels",
     "architectures",
+    "configurations",
     "accelerators",
     "empirical_ntk",
     "curvature",

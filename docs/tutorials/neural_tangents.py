@@ -571,4 +571,5 @@ except UserError as sentence:
 #   networks.
 # * `steepest show ntk-dynamics` and `steepest run ntk-dynamics`: is the recursion true of a wide network, step by
 #   step?
-# * [Benchmarks](../benchmarks.md) compare speed and error with neural-tangents, side by side in one run.
+# * [Benchmarks](../benchmarks.md) compare speed and error with neural-tangents, and
+#   [every name](../benchmarks.md#configurations-of-neural-tangents-one-by-one).

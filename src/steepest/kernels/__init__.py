@@ -36,6 +36,7 @@ from steepest.kernels.duals._moments import variance_map as variance_map
 from steepest.kernels.duals._pair_mean import pair_mean as pair_mean
 from steepest.kernels.finite._empirical import empirical_nngp as empirical_nngp
 from steepest.kernels.finite._empirical import empirical_ntk as empirical_ntk
+from steepest.kernels.finite._empirical import empirical_ntk_diagonal as empirical_ntk_diagonal
 from steepest.kernels.finite._empirical import ntk_top as ntk_top
 from steepest.kernels.finite._expansion import linearize as linearize
 from steepest.kernels.finite._expansion import quadratize as quadratize

@@ -12,13 +12,16 @@ from steepest.core.errors import UserError
 from steepest.kernels import (
     empirical_nngp,
     empirical_ntk,
+    empirical_ntk_diagonal,
     nngp,
     ntk,
     ntk_eigenpairs,
     ntk_product,
     ntk_top,
+    taylor_expand,
 )
 from steepest.kernels.finite._jacobian import jacobian_ntk
+from steepest.nn.layers import conv, dense, flatten, network
 from steepest.nn.networks import mlp, two_layer
 from tests.oracles import dense_hessian, dense_ntk, dense_outputs
 
@@ -316,7 +319,7 @@ def test_top_and_eigenpairs_of_several_inputs_count_examples(key):
     [
         (two_inputs, (X, X[:4]), None),
         (two_inputs, (X, X), X),
-        (lambda w, x: (x, x), X, None),
+        (lambda w, x: (x[:, 0], x.sum()), X, None),
         (lambda w, x: x.sum(), X, None),
     ],
 )
@@ -341,3 +344,73 @@ def test_products_of_many_outputs_tend_to_the_nngp_kernel(key):
 def test_outputs_of_both_sets_have_one_shape():
     with pytest.raises(UserError, match="one shape"):
         empirical_nngp(lambda w, x: x, None, np.ones((2, 3)), np.ones((2, 4)))
+
+
+def several(w, x):
+    """Three outputs of each example, two-layered so that they share weights."""
+    return jnp.tanh(x @ w["hidden"]) @ w["readout"]
+
+
+@pytest.fixture
+def weights():
+    rng = np.random.default_rng(3)
+    return {"hidden": rng.normal(size=(3, 4)), "readout": rng.normal(size=(4, 3))}
+
+
+@pytest.mark.parametrize("method", ["auto", "jacobian", "vectors"])
+@pytest.mark.parametrize("other", [None, X[:2] + 0.5], ids=["alone", "two sets"])
+def test_each_output_has_its_part_of_all_pairs(weights, other, method):
+    pairs = empirical_ntk(several, weights, X, other, outputs="all")
+    each = empirical_ntk(several, weights, X, other, outputs="each", method=method)
+    np.testing.assert_allclose(each, np.einsum("iaja->ija", pairs), rtol=1e-12)
+
+
+def test_each_output_of_a_network_of_layers(key):
+    net = network(conv(4), "relu", flatten(), dense(3), shape=(4, 3, 2), parameterized="ntk")
+    params = net.init(key)
+    x = np.random.default_rng(1).normal(size=(4, 4, 3, 2))
+    mask = np.random.default_rng(2).random((4, 4, 3)) < 0.7
+    pairs = empirical_ntk(net, params, x, mask=mask, outputs="all")
+    each = empirical_ntk(net, params, x, mask=mask, outputs="each")
+    np.testing.assert_allclose(each, np.einsum("iaja->ija", pairs), rtol=1e-12, atol=1e-12)
+    alone = empirical_ntk_diagonal(net, params, x, mask=mask, outputs="all")
+    np.testing.assert_allclose(alone, np.einsum("iaib->iab", pairs), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("outputs", "pattern"), [("trace", "iaia->i"), ("each", "iaia->ia"), ("all", "iaib->iab")]
+)
+def test_an_input_with_itself(weights, outputs, pattern):
+    expected = np.einsum(pattern, empirical_ntk(several, weights, X, outputs="all"))
+    diagonal = empirical_ntk_diagonal(several, weights, X, outputs=outputs)
+    np.testing.assert_allclose(diagonal, expected, rtol=1e-12)
+
+
+def test_examples_that_interact_have_no_diagonal_of_their_own(weights):
+    centred = lambda w, x: several(w, x)[:, 0] - several(w, x)[:, 0].mean()
+    with pytest.raises(UserError):
+        empirical_ntk_diagonal(centred, weights, X)
+
+
+def test_every_array_of_a_container_has_its_kernel(weights):
+    """And a linear expansion keeps the container."""
+    both = lambda w, x: {"f": several(w, x), "g": (several(w, 2 * x)[:, 0],)}
+    kernels = empirical_ntk(both, weights, X, outputs="trace")
+    parts = {"f": lambda w, x: several(w, x), "g": lambda w, x: several(w, 2 * x)[:, 0]}
+    for kernel, part in ((kernels["f"], parts["f"]), (kernels["g"][0], parts["g"])):
+        expected = empirical_ntk(part, weights, X, outputs="trace")
+        np.testing.assert_allclose(kernel, expected, rtol=1e-12)
+    moved = jax.tree.map(lambda a: a + 0.1, weights)
+    expanded = taylor_expand(both, weights, 3)(moved, X)
+    np.testing.assert_allclose(
+        expanded["g"][0], taylor_expand(parts["g"], weights, 3)(moved, X), rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize(("outputs", "pattern"), [("each", "ia,ja->ija"), ("all", "ia,jb->iajb")])
+def test_products_of_outputs(weights, outputs, pattern):
+    f = several(weights, X)
+    products = empirical_nngp(several, weights, X, outputs=outputs)
+    np.testing.assert_allclose(products, np.einsum(pattern, f, f), rtol=1e-12)
+    with pytest.raises(UserError):
+        empirical_nngp(several, weights, X, outputs="some")

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+import scipy.linalg
 import scipy.special
 
 from steepest.core.errors import UserError
@@ -51,6 +52,45 @@ def test_the_squared_loss_has_its_closed_form(model, shape):
         np.testing.assert_allclose(path.risk, risk, atol=atol)
         np.testing.assert_allclose(path.train, path.test(kernel, start), atol=1e-11)
         assert np.abs(path.train - train).max() <= path.error + 1e-12
+
+
+@pytest.mark.parametrize("friction", [0.0, 0.3, 5.0])
+def test_the_heavy_ball_has_its_closed_form(model, friction):
+    """Residuals r'' + γ r' + Θr/n = 0 from rest: an exponential of a matrix."""
+    phi, other, _, _ = model
+    y, start = np.random.default_rng(1).normal(size=(2, N))
+    kernel = phi @ phi.T
+    times = [0.0, 0.7, 6.0]
+    path = kernel_training(kernel, squared, y, start=start).flow(times, friction=friction)
+    zero, one = np.zeros((N, N)), np.eye(N)
+    system = np.block([[zero, one], [-kernel / N, -friction * one]])
+    for time, train in zip(times, path.train, strict=True):
+        moved = scipy.linalg.expm(time * system)[:N, :N] @ (start - y)
+        np.testing.assert_allclose(train, y + moved, atol=1e-6)
+    np.testing.assert_allclose(path.train, path.test(kernel, start), atol=1e-10)
+    weights = np.linalg.lstsq(phi, (path.train - start).T, rcond=None)[0]
+    np.testing.assert_allclose(path.test(other @ phi.T), (other @ weights).T, atol=1e-6)
+
+
+def test_the_heavy_ball_is_descent_with_small_steps_and_momentum(model):
+    phi, _, labels, _ = model
+    training = kernel_training(phi @ phi.T, cross_entropy, labels, start=np.zeros((N, C)))
+    flow = training.flow([2.0], friction=0.5).train
+    apart = []
+    for h in (4e-3, 2e-3):  # η = h², β = 1 − γh
+        steps = training.descent(h**2, [round(2 / h)], 1 - 0.5 * h)
+        apart.append(np.abs(steps.train - flow).max())
+    assert apart[1] < 0.01 and apart[1] / apart[0] == pytest.approx(0.5, abs=0.05)
+
+
+@pytest.mark.parametrize("friction", [None, 1.0])
+def test_implicit_steps_of_both_flows_are_the_explicit_ones(model, friction, monkeypatch):
+    phi, _, labels, _ = model
+    training = kernel_training(phi @ phi.T, cross_entropy, labels, start=np.zeros((N, C)))
+    explicit = training.flow([3.0], friction=friction)
+    monkeypatch.setattr(_training, "FEW", 1)
+    implicit = training.flow([3.0], friction=friction)
+    np.testing.assert_allclose(implicit.train, explicit.train, atol=1e-6)
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.8])
@@ -215,6 +255,7 @@ def unbounded(f, y):
         lambda: kernel_training(np.eye(2), squared, np.ones(2)).flow([np.inf]),
         lambda: kernel_training(np.eye(2), squared, np.ones(2)).flow([-1.0]),
         lambda: kernel_training(np.eye(2), squared, np.ones(2)).flow([1.0], tolerance=0.0),
+        lambda: kernel_training(np.eye(2), squared, np.ones(2)).flow([1.0], friction=-1.0),
         lambda: kernel_training(np.eye(2), squared, np.ones(2)).descent(-1.0, [1]),
         lambda: kernel_training(np.eye(2), squared, np.ones(2)).descent(1.0, [0.5]),
         lambda: kernel_training(np.eye(2), squared, np.ones(2)).flow([1.0]).test(np.eye(3)),

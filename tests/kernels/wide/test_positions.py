@@ -462,6 +462,20 @@ def test_untied_attention_is_an_average_over_positions():
     assert np.isfinite(kernels(attention(2, heads=1, key=2, sharpness=1e3), far_apart).ntk).all()
 
 
+def test_a_matrix_may_leave_fewer_dimensions_of_space():
+    """One row of an image: a line of positions, whose kernels are some of those of the image."""
+    row = np.eye(SHAPE[0] * SHAPE[1])[: SHAPE[1]]
+    options = {"shape": SHAPE, "c_w": C_W, "bias": False, "parameterized": "ntk"}
+    x = images()
+    before = gram_positions(network(conv(2), "erf", **options).limit(), x)
+    line = network(conv(2), "erf", aggregate(row), global_pool(), dense(1, c_w=1.0), **options)
+    kernels = gram(line.limit(), x)
+    for k in range(2):
+        mean = before[k][:, :, 0, :, 0, :].mean((2, 3))
+        expected = mean if k == 0 else mean + before[0][:, :, 0, :, 0, :].mean((2, 3))
+        np.testing.assert_allclose(kernels[k], expected, rtol=1e-10)
+
+
 def test_attention_that_has_no_limit_is_named():
     net = network(
         conv(2),

@@ -1,5 +1,6 @@
 """Tangent kernels of finite networks: as matrices, by the cheapest of three ways."""
 
+import math
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -12,22 +13,36 @@ from steepest.core.errors import UserError, nearest
 from steepest.core.given import traced
 from steepest.kernels._arguments import as_floats, check_apply
 from steepest.kernels.finite._blocks import Inputs
-from steepest.kernels.finite._jacobian import jacobian_ntk
+from steepest.kernels.finite._jacobian import jacobian_diagonal, jacobian_ntk
 from steepest.kernels.finite._layerwise import layerwise_ntk
 from steepest.kernels.finite._products import output_of, product_ntk
 from steepest.kernels.finite._structured import structured_ntk
+from steepest.kernels.finite._torch import is_torch_module, torch_ntk
 from steepest.nn.layers import LayeredNetwork
 from steepest.nn.layers._masks import NO_POSITIONS, NO_SECOND_SET, as_mask
 from steepest.nn.networks import Mlp
 from steepest.nn.types import Network, Params
 
 Method = Literal["auto", "jacobian", "layerwise", "vectors"]
-Outputs = Literal["scalar", "trace", "all"]
+Outputs = Literal["scalar", "trace", "each", "all"]
 TOGETHER = 256  # examples of one batch in which it is looked for interactions
 ALONE = 8  # of them, by themselves
 ROUNDING = 1e3  # times the precision: what a batch changes by its order of summation
+INTERACT = (
+    "outputs of some examples change when others are left out, as with batch normalization in training mode, so that "
+    "there is no Jacobian of each example alone"
+)
 METHODS = ("auto", "jacobian", "layerwise", "vectors")
-OUTPUTS = ("scalar", "trace", "all")
+OUTPUTS = ("scalar", "trace", "each", "all")
+ON_DIAGONAL = {
+    "scalar": "iap,iap->i",
+    "trace": "iap,iap->i",
+    "each": "iap,iap->ia",
+    "all": "iap,ibp->iab",
+}
+"""Products of the Jacobian ``(n, k, p)`` of an example with itself, by the choice of outputs."""
+PRODUCTS = {"mean": "ia,ja->ij", "each": "ia,ja->ija", "all": "ia,jb->iajb"}
+"""Products of outputs ``(n, k)`` and ``(m, k)``; the first is a mean over k."""
 
 
 def empirical_ntk(
@@ -45,8 +60,9 @@ def empirical_ntk(
 
     Args:
         network: a network, or its ``apply``, which maps parameters and inputs ``(n, …)`` to outputs ``(n,)`` or
-            ``(n, k)``.
-        params: any pytree.
+            ``(n, k)``; axes behind the second count as outputs too. Of a tuple, list or dict of such arrays each gets
+            its kernel, in the same tuple, list or dict. A module of torch is taken too.
+        params: any pytree; of a module of torch None for those that it has, or tensors by name.
         x: inputs; of a function that reads several arrays of each example a tuple or dict of them, as it takes them.
         other: the inputs x', by default x again.
         mask: of a ``network(...)`` of layers: which positions exist, True or False, shape ``(n, *space)``; by default
@@ -58,11 +74,11 @@ def empirical_ntk(
             the only way that allows examples to interact, as in batch normalization: then f(x_i) is an output of the
             whole batch. ``"auto"`` takes layerwise where it can; else vectors if outputs of some examples change when
             others are left out (of a traced call this is not known), and jacobian if not.
-        outputs: ``"scalar"`` for one output; with k outputs, ``"all"`` gives ⟨∇f_a(x_i), ∇f_b(x'_j)⟩ and
-            ``"trace"`` its sum (not its mean) over a = b.
+        outputs: ``"scalar"`` for one output; with k outputs, ``"all"`` gives ⟨∇f_a(x_i), ∇f_b(x'_j)⟩, ``"each"`` only
+            a = b, and ``"trace"`` the sum (not the mean) over a = b.
 
     Returns:
-        Shape ``(n, m)``, or ``(n, k, m, k)`` for all outputs.
+        Shape ``(n, m)``; ``(n, m, k)`` of each output, or ``(n, k, m, k)`` of all pairs of outputs.
 
     Raises:
         UserError: an unknown method or outputs; layerwise without layers; jacobian where examples interact; several
@@ -76,19 +92,59 @@ def empirical_ntk(
     [[25.0]]
     """
     check_apply(network)
-    for value, choices, what in (
-        (method, METHODS, "method"),
-        (outputs, OUTPUTS, "choice of outputs"),
-    ):
-        if value not in choices:
-            raise UserError(f"there is no {what} {value!r}; {nearest(str(value), choices)}")
-    if isinstance(x, (tuple, dict)) and not isinstance(network, (LayeredNetwork, Mlp)):
+    _need_choice("method", method, METHODS)
+    _need_choice("choice of outputs", outputs, OUTPUTS)
+    if is_torch_module(network):
         if mask is not None or other_mask is not None:
             raise UserError(NO_POSITIONS)
-        network, first, second = _of_several(network, x, other)
-    else:
-        first, second = read_by(network, x, other, mask, other_mask)
-    return kernel_of(network, params, first, second, method=method, outputs=outputs)
+        return torch_ntk(network, params, x, other, outputs)
+    network, first, second = _given(network, x, other, mask, other_mask)
+    apply = network.apply if isinstance(network, Network) else network
+    container = output_of(apply, params, *first)
+    if not isinstance(container, (tuple, list, dict)):
+        return kernel_of(network, params, first, second, method=method, outputs=outputs)
+    kernels = [
+        kernel_of(part, params, first, second, method=method, outputs=outputs)
+        for part in _parts(apply, container)
+    ]
+    return jax.tree.unflatten(jax.tree.structure(container), kernels)
+
+
+def empirical_ntk_diagonal(
+    network: Network | Callable[[Params, Array], Array],
+    params: Params,
+    x: Float[Array, "n ..."],
+    *,
+    mask: Bool[Array, "n ..."] | None = None,
+    outputs: Outputs = "scalar",
+) -> Array:
+    """Compute Θ_ii = ‖∇f(x_i)‖² of each input with itself, at the cost of one Jacobian and without pairs of inputs.
+
+    Args:
+        network: as for :func:`empirical_ntk`; examples must not interact.
+        params: any pytree.
+        x: inputs.
+        mask: as for :func:`empirical_ntk`.
+        outputs: ``"scalar"``; of k outputs ``"trace"``, ``"each"`` or ``"all"``.
+
+    Returns:
+        Shape ``(n,)``; ``(n, k)`` of each output, or ``(n, k, k)`` of all pairs of outputs.
+
+    Raises:
+        UserError: as :func:`empirical_ntk`; examples that interact.
+
+    >>> linear = lambda w, x: x @ w
+    >>> empirical_ntk_diagonal(linear, jnp.ones(2), jnp.array([[3.0, 4.0], [1.0, 0.0]])).tolist()
+    [25.0, 1.0]
+    """
+    check_apply(network)
+    _need_choice("choice of outputs", outputs, OUTPUTS)
+    network, first, _ = _given(network, x, None, mask, None)
+    apply = network.apply if isinstance(network, Network) else network
+    _check_outputs(_output_shape(apply, params, first), len(first[0]), outputs)
+    if not _without_interaction(network) and examples_interact(apply, params, first):
+        raise UserError(f"{INTERACT}; take evaluation mode")
+    return jacobian_diagonal(apply, params, first, ON_DIAGONAL[outputs])
 
 
 def empirical_nngp(
@@ -96,6 +152,8 @@ def empirical_nngp(
     params: Params,
     x: Any,
     other: Any = None,
+    *,
+    outputs: Literal["mean", "each", "all"] = "mean",
 ) -> Array:
     """Compute the mean over outputs of ``f_a(x_i) f_a(x'_j)``, which tends to the NNGP kernel with many outputs.
 
@@ -107,17 +165,19 @@ def empirical_nngp(
         params: any pytree.
         x: inputs, as the network takes them.
         other: the inputs x', by default x again.
+        outputs: ``"mean"``; ``"each"`` for the products themselves, ``"all"`` for f_a(x_i) f_b(x'_j).
 
     Returns:
-        shape ``(n, m)``.
+        shape ``(n, m)``; ``(n, m, k)`` of each output, or ``(n, k, m, k)`` of all pairs of outputs.
 
     Raises:
-        UserError: outputs of both sets that differ in shape.
+        UserError: outputs of both sets that differ in shape; another choice of outputs.
 
     >>> empirical_nngp(lambda w, x: x @ w, jnp.eye(2), jnp.array([[3.0, 4.0]])).tolist()
     [[12.5]]
     """
     check_apply(network)
+    _need_choice("choice of outputs", outputs, tuple(PRODUCTS))
     apply = network.apply if isinstance(network, Network) else network
     first = jnp.asarray(apply(params, x))
     second = first if other is None else jnp.asarray(apply(params, other))
@@ -126,7 +186,33 @@ def empirical_nngp(
             f"outputs need one row for each input and one shape beside, got {first.shape} and {second.shape}"
         )
     rows, columns = (f.reshape(len(f), -1) for f in (first, second))
-    return rows @ columns.T / rows.shape[1]
+    products = jnp.einsum(PRODUCTS[outputs], rows, columns)
+    return products / rows.shape[1] if outputs == "mean" else products
+
+
+def _need_choice(what: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise UserError(f"there is no {what} {value!r}; {nearest(str(value), choices)}")
+
+
+def _given(
+    network: Network | Callable[..., Array], x: Any, other: Any, mask: Any, other_mask: Any
+) -> tuple[Network | Callable[..., Array], Inputs, Inputs | None]:
+    """Return a function of arrays with a row for each example, and these arrays of both sets."""
+    if isinstance(x, (tuple, dict)) and not isinstance(network, (LayeredNetwork, Mlp)):
+        if mask is not None or other_mask is not None:
+            raise UserError(NO_POSITIONS)
+        return _of_several(network, x, other)
+    return network, *read_by(network, x, other, mask, other_mask)
+
+
+def _parts(apply: Callable[..., Any], container: Any) -> list[Callable[..., Array]]:
+    """Return a function for each array that a function returns in a tuple, list or dict."""
+
+    def part(index: int) -> Callable[..., Array]:
+        return lambda params, *x: jax.tree.leaves(apply(params, *x))[index]
+
+    return [part(index) for index in range(len(jax.tree.leaves(container)))]
 
 
 def _of_several(
@@ -163,34 +249,69 @@ def kernel_of(
 ) -> Array:
     """Compute the kernel of inputs that were checked, with masks beside them if there are any."""
     apply = network.apply if isinstance(network, Network) else network
-    n = len(first[0])
     shape = _output_shape(apply, params, first)
-    if outputs == "scalar" and shape not in ((n,), (n, 1)):
-        raise UserError(
-            f"a scalar kernel needs outputs of shape {(n,)}, got {shape}; try outputs='trace' or outputs='all'"
-        )
-    layered = isinstance(network, LayeredNetwork) and network.apply is network.watched
-    if method == "layerwise" and not (layered or isinstance(network, Mlp)):
+    _check_outputs(shape, len(first[0]), outputs)
+    if outputs == "each":
+        return _of_each(apply, params, first, second, method, math.prod(shape[1:]))
+    alone = _without_interaction(network)
+    if method == "layerwise" and not alone:
         raise UserError(
             "the layerwise kernel needs a network of mlp() or network(), not its apply; try method='jacobian'"
         )
     traced = outputs != "all"
-    alone = layered or isinstance(network, Mlp)
     interact = method != "vectors" and not alone and examples_interact(apply, params, first)
     if interact and method == "jacobian":
         raise UserError(
-            "outputs of some examples change when others are left out, as with batch normalization in training mode, "
-            "so that there is no Jacobian of each example alone; take method='vectors', the kernel of this batch, or "
-            "evaluation mode"
+            f"{INTERACT}; take method='vectors', the kernel of this batch, or evaluation mode"
         )
     if method == "vectors" or interact:
         return product_ntk(apply, params, first, second, traced)
     if method == "jacobian" or not alone:
         return jacobian_ntk(apply, params, first, second, traced)
-    if layered:
+    if isinstance(network, LayeredNetwork):
         return structured_ntk(apply, params, first, second, traced)
     assert isinstance(network, Mlp)
     return layerwise_ntk(network, params, first[0], None if second is None else second[0], traced)
+
+
+def _without_interaction(network: Network | Callable[..., Array]) -> bool:
+    """Tell whether examples of a network cannot interact."""
+    layered = isinstance(network, LayeredNetwork) and network.apply is network.watched
+    return layered or isinstance(network, Mlp)
+
+
+def _check_outputs(shape: tuple[int, ...], n: int, outputs: Outputs) -> None:
+    if outputs == "scalar" and shape not in ((n,), (n, 1)):
+        raise UserError(
+            f"a scalar kernel needs outputs of shape {(n,)}, got {shape}; try outputs='trace' or outputs='all'"
+        )
+
+
+def _of_each(
+    apply: Callable[..., Array],
+    params: Params,
+    first: Inputs,
+    second: Inputs | None,
+    method: Method,
+    k: int,
+) -> Array:
+    """Compute the kernel of each of k outputs by itself, one after the other, ``(n, m, k)``."""
+    if method == "layerwise":
+        raise UserError(
+            "the layerwise kernel is of one output, of their sum or of all pairs; try method='jacobian'"
+        )
+    interact = method != "vectors" and examples_interact(apply, params, first)
+    if interact and method == "jacobian":
+        raise UserError(
+            f"{INTERACT}; take method='vectors', the kernel of this batch, or evaluation mode"
+        )
+    way = product_ntk if method == "vectors" or interact else jacobian_ntk
+
+    def of_one(index: Array) -> Array:
+        one = lambda p, *x: apply(p, *x).reshape(len(x[0]), -1)[:, index]
+        return way(one, params, first, second, traced=True)
+
+    return jnp.moveaxis(jax.lax.map(of_one, jnp.arange(k)), 0, -1)
 
 
 def _output_shape(apply: Callable[..., Array], params: Params, x: Inputs) -> tuple[int, ...]:
@@ -263,7 +384,7 @@ def _numbers(x: Any) -> np.ndarray:
 
 
 def read_by(
-    network: Network | Callable, x: Array, other: Array | None, mask: Any, other_mask: Any
+    network: Network | Callable, x: Any, other: Any, mask: Any, other_mask: Any
 ) -> tuple[Inputs, Inputs | None]:
     """Return what a network reads of both sets: inputs, and masks beside them if there are any.
 

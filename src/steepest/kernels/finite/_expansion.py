@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +12,8 @@ from steepest.core.given import whole
 from steepest.core.signatures import checked
 from steepest.nn.types import Network, Params
 
-Apply = Callable[[Params, Array], Array]
+Apply = Callable[[Params, Any], Any]
+"""Maps parameters and inputs to an array, or to a pytree of arrays."""
 
 
 def linearize(network: Network | Apply, center: Params) -> Apply:
@@ -57,7 +59,7 @@ def taylor_expand(network: Network | Apply, center: Params, order: int) -> Apply
     Time doubles with each order.
 
     Args:
-        network: a network, or its ``apply``.
+        network: a network, or its ``apply``, which may also return a pytree of arrays.
         center: θ₀.
         order: of the last term, from 0 on.
 
@@ -71,12 +73,17 @@ def taylor_expand(network: Network | Apply, center: Params, order: int) -> Apply
     order = whole("order", order)
     apply = network.apply if isinstance(network, Network) else network
 
-    def expanded(params: Params, x: Array) -> Array:
+    def expanded(params: Params, x: Any) -> Any:
         step = _difference(params, center)
         terms = _derivatives(lambda p: apply(p, x), step, order)(center)
-        return sum((term / math.factorial(k) for k, term in enumerate(terms[1:], 1)), terms[0])
+        return jax.tree.map(_taylor_sum, *terms)
 
     return expanded
+
+
+def _taylor_sum(*terms: Array) -> Array:
+    """Return ``Σ_k terms_k / k!``."""
+    return sum((term / math.factorial(k) for k, term in enumerate(terms[1:], 1)), terms[0])
 
 
 def _derivatives(

@@ -36,6 +36,29 @@ def jacobian_ntk(
     return in_blocks(rows, contract, x, other, memory // size)
 
 
+def jacobian_diagonal(
+    apply: Callable[..., Array], params: Params, x: Inputs, pattern: str, memory: int = MEMORY
+) -> Array:
+    """Compute J_i J_iᵀ of each example with itself, in blocks that hold at most ``memory`` bytes of J.
+
+    Args:
+        apply: maps parameters and inputs to outputs; examples do not interact.
+        params: any pytree.
+        x: inputs.
+        pattern: of the product of two Jacobians ``(n, k, p)``: ``"iap,ibp->iab"`` for all pairs of outputs.
+        memory: bytes.
+    """
+    first = tuple(array[:1] for array in x)
+    leaves = jax.tree.leaves(jax.eval_shape(lambda chunk: _jacobian(apply, params, chunk), first))
+    size = sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
+
+    def alone(example: Inputs) -> Array:
+        jacobian = _jacobian(apply, params, tuple(array[None] for array in example))
+        return sum((jnp.einsum(pattern, j, j)[0] for j in jacobian), start=jnp.zeros(()))
+
+    return jax.lax.map(alone, x, batch_size=min(len(x[0]), max(1, memory // size)))
+
+
 def _jacobian(
     apply: Callable[..., Array], params: Params, chunk: Inputs
 ) -> list[Float[Array, "n k p"]]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 import jax
 import jax.numpy as jnp
@@ -95,8 +95,10 @@ class KernelTraining:
     coupled: int | None
     objective: "Objective"
 
-    def flow(self, times: Any, *, tolerance: float = 1e-8) -> KernelPath:
-        """Follow gradient flow to these times.
+    def flow(
+        self, times: Any, *, friction: float | None = None, tolerance: float = 1e-8
+    ) -> KernelPath:
+        """Follow gradient flow to these times, or with ``friction`` the flow of the heavy ball.
 
         Explicit steps of order 8; where the flow is so stiff that these would be too many, and n k is at most 1500,
         implicit steps of order 5. The error of a step is controlled on the training points; it is as small on other
@@ -104,10 +106,12 @@ class KernelTraining:
 
         Args:
             times: each at least zero, and finite.
+            friction: γ of ``f'' = −γ f' − Θ ∂R/∂f``, which starts at rest. Descent with momentum β and a small step
+                size η tends to it, with γ = (1 − β)/√η, at time √η for each step.
             tolerance: of a step, relative and absolute, of outputs on the training points.
 
         Raises:
-            UserError: such times or tolerances; a flow that cannot be followed so far.
+            UserError: such times, frictions or tolerances; a flow that cannot be followed so far.
         """
         times = as_times(times)
         if not np.isfinite(times).all():
@@ -116,11 +120,17 @@ class KernelTraining:
                 "kernel_dynamics(ntk).flow(np.inf)"
             )
         tolerance = as_number("tolerance", tolerance, 1e-13)
+        equations: Equations = GradientFlow(self)
+        if friction is not None:
+            equations = HeavyBall(self, as_number("friction", friction, 0))
         with double():
-            fine, coarse = self._integrated(*np.unique(times, return_inverse=True), tolerance)
+            fine, coarse = self._integrated(
+                equations, *np.unique(times, return_inverse=True), tolerance
+            )
         shape = (len(times), *self.start.shape)
-        train, coefficients = (half.reshape(shape) for half in np.split(fine, 2, axis=1))
-        # f and α are halves of one state
+        # halves of a state begin with f and with α
+        halves = np.split(fine, 2, axis=1)
+        train, coefficients = (half[:, : self.start.size].reshape(shape) for half in halves)
         error = np.abs(fine - coarse)[:, : self.start.size].max()
         return self._path(coefficients, train, float(error))
 
@@ -157,61 +167,152 @@ class KernelTraining:
         return KernelPath(coefficients, train, risk, error, self.coupled)
 
     def _integrated(
-        self, times: Vector, places: NDArray, tolerance: float
+        self, equations: "Equations", times: Vector, places: NDArray, tolerance: float
     ) -> tuple[Vector, Vector]:
-        """Integrate (f, α) to these places of increasing times, in two ways, each of shape ``(T, 2 n k)``."""
+        """Integrate states to these places of increasing times, in two ways, each of shape ``(T, state)``."""
         small = self.start.size <= SMALL
         ways = ((EXPLICIT, FEW), (IMPLICIT, MOST)) if small else ((EXPLICIT, MOST),)
         for methods, most in ways:
             with suppress(_TooManyError):
-                fine = self._solved(methods[0], times, tolerance, most)
-                coarse = self._solved(methods[1], times, COARSER * tolerance, most)
+                fine = _solved(equations, methods[0], times, tolerance, most)
+                coarse = _solved(equations, methods[1], times, COARSER * tolerance, most)
                 return fine[places], coarse[places]
         raise UserError(
             f"the flow up to time {times[-1]:g} needs more than {MOST} gradients; take shorter times, or "
             "descent with large steps"
         )
 
-    def _solved(self, method: str, times: Vector, tolerance: float, most: int) -> Vector:
-        """Integrate (f, α), shape ``(T, 2 n k)``; steps keep f = f_0 + Θα, which is linear, to rounding."""
+    def pull(self, f: Vector) -> tuple[Vector, Vector]:
+        """Return −Θ ∂R/∂f and −∂R/∂f at flat outputs."""
+        pull = -self.objective.slope(f.reshape(self.start.shape))
+        return _times(self.kernel, pull, self.start.shape).ravel(), pull.ravel()
+
+    def bend(self, f: Vector) -> tuple[Vector, Vector]:
+        """Return the derivatives of :meth:`pull` by f, two square matrices."""
         size = self.start.size
-        count = iter(range(most))
+        bend = -self.objective.hessian(f.reshape(self.start.shape)).reshape(size, size)
+        moved = _times(self.kernel, bend, (*self.start.shape, size)).reshape(size, size)
+        return moved, bend
 
-        def field(_: float, state: Vector) -> Vector:
-            if next(count, None) is None:
-                raise _TooManyError
-            pull = -self.objective.slope(state[:size].reshape(self.start.shape))
-            moved = _times(self.kernel, pull, self.start.shape)
-            return np.concatenate([moved.ravel(), pull.ravel()])
 
-        def jacobian(_: float, state: Vector) -> Vector:
-            hessian = self.objective.hessian(state[:size].reshape(self.start.shape))
-            bend = -hessian.reshape(size, size)
-            moved = _times(self.kernel, bend, (*self.start.shape, size)).reshape(size, size)
-            return np.block([[moved, np.zeros_like(moved)], [bend, np.zeros_like(bend)]])
+class Equations(Protocol):
+    """Differential equations of a state, whose halves are outputs and coefficients, ``f = f_0 + Θα``.
 
-        if times[-1] == 0:
-            still = np.concatenate([self.start.ravel(), np.zeros(size)])
-            return still[None]
-        options: dict[str, Any] = {"jac": jacobian} if method in IMPLICIT else {}
-        run = scipy.integrate.solve_ivp(
-            field,
-            (0.0, float(times[-1])),
-            np.concatenate([self.start.ravel(), np.zeros(size)]),
-            method=method,
-            t_eval=times,
-            rtol=tolerance,
-            # an error of α changes nothing but what it is a sum for: Θα is controlled as f
-            atol=np.repeat([tolerance, UNBOUNDED], size),
-            **options,
+    Steps keep this, which is linear, to rounding.
+    """
+
+    def begin(self) -> Vector:
+        """Return the state at time zero."""
+        ...
+
+    def rate(self, state: Vector) -> Vector:
+        """Return the derivative of a state by time."""
+        ...
+
+    def jacobian(self, state: Vector) -> Vector:
+        """Return the derivative of the rate by the state."""
+        ...
+
+
+@dataclass(frozen=True)
+class GradientFlow:
+    """``f' = −Θ ∂R/∂f`` and ``α' = −∂R/∂f``, of the state (f, α)."""
+
+    training: KernelTraining
+
+    def begin(self) -> Vector:
+        """Return (f_0, 0)."""
+        start = self.training.start.ravel()
+        return np.concatenate([start, np.zeros_like(start)])
+
+    def rate(self, state: Vector) -> Vector:
+        """Return (f', α')."""
+        f, _ = np.split(state, 2)
+        return np.concatenate(self.training.pull(f))
+
+    def jacobian(self, state: Vector) -> Vector:
+        """Return the derivatives by f; there are none by α."""
+        f, _ = np.split(state, 2)
+        by_f = np.vstack(self.training.bend(f))
+        return np.hstack([by_f, np.zeros_like(by_f)])
+
+
+@dataclass(frozen=True)
+class HeavyBall:
+    """``f'' = −γ f' − Θ ∂R/∂f`` and ``α'' = −γ α' − ∂R/∂f``, of the state (f, f', α, α')."""
+
+    training: KernelTraining
+    friction: float
+
+    def begin(self) -> Vector:
+        """Return (f_0, 0, 0, 0)."""
+        start = self.training.start.ravel()
+        return np.concatenate([start, np.zeros(3 * start.size)])
+
+    def rate(self, state: Vector) -> Vector:
+        """Return the velocities and accelerations."""
+        f, f_velocity, _, velocity = np.split(state, 4)
+        moved, pull = self.training.pull(f)
+        of_outputs = moved - self.friction * f_velocity
+        of_coefficients = pull - self.friction * velocity
+        return np.concatenate([f_velocity, of_outputs, velocity, of_coefficients])
+
+    def jacobian(self, state: Vector) -> Vector:
+        """Return the derivatives by (f, f', α, α')."""
+        f, *_ = np.split(state, 4)
+        moved, bend = self.training.bend(f)
+        zero = np.zeros_like(bend)
+        one = np.eye(len(bend))
+        damped = -self.friction * one
+        return np.block(
+            [
+                [zero, one, zero, zero],
+                [moved, damped, zero, zero],
+                [zero, zero, zero, one],
+                [bend, zero, zero, damped],
+            ]
         )
-        if run.status != 0 or not np.isfinite(run.y).all():
-            reached = run.t[-1] if len(run.t) else 0.0
-            raise UserError(
-                f"the flow could be followed to time {reached:g} only, not to {times[-1]:g}: {run.message} The loss "
-                "may have no derivative there, or outputs may grow without bound"
-            )
-        return run.y.T
+
+
+def _solved(
+    equations: Equations, method: str, times: Vector, tolerance: float, most: int
+) -> Vector:
+    """Integrate states, shape ``(T, state)``.
+
+    Raises:
+        UserError: a flow that cannot be followed so far.
+    """
+    begin = equations.begin()
+    count = iter(range(most))
+
+    def field(_: float, state: Vector) -> Vector:
+        if next(count, None) is None:
+            raise _TooManyError
+        return equations.rate(state)
+
+    if times[-1] == 0:
+        return begin[None]
+    options: dict[str, Any] = {}
+    if method in IMPLICIT:
+        options["jac"] = lambda _, state: equations.jacobian(state)
+    run = scipy.integrate.solve_ivp(
+        field,
+        (0.0, float(times[-1])),
+        begin,
+        method=method,
+        t_eval=times,
+        rtol=tolerance,
+        # an error of α changes nothing but what it is a sum for: Θα is controlled as f
+        atol=np.repeat([tolerance, UNBOUNDED], begin.size // 2),
+        **options,
+    )
+    if run.status != 0 or not np.isfinite(run.y).all():
+        reached = run.t[-1] if len(run.t) else 0.0
+        raise UserError(
+            f"the flow could be followed to time {reached:g} only, not to {times[-1]:g}: {run.message} The loss "
+            "may have no derivative there, or outputs may grow without bound"
+        )
+    return run.y.T
 
 
 class _TooManyError(Exception):
