@@ -314,7 +314,7 @@ ATTENTION = {
     "attention/output biases": lambda: with_output_biases(),
     "attention/of images": lambda: attending(x=IMAGES),
     "attention/embeddings added": lambda: attending(embedding(0.49)),
-    "attention/embeddings added, not to values": lambda: attending(embed_keys=embedding(0.49)),
+    "attention/embeddings added, not to values": lambda: attending(through=embedding(0.49)),
     "attention/embeddings that decay": lambda: attending(
         embedding(decay=lambda d: np.e ** (-0.5 * d**2))
     ),

@@ -14,7 +14,15 @@ from steepest.kernels import (
     sampled_gram,
     tiled_gram,
 )
-from steepest.nn.layers import attention, conv, dense, global_pool, network
+from steepest.nn.layers import (
+    attention,
+    conv,
+    dense,
+    global_pool,
+    network,
+    pool,
+    positional_embedding,
+)
 from tests.kernels.wide import masked, peer
 
 SHAPE = (5, 2)
@@ -165,3 +173,37 @@ def test_what_is_refused():
     limit = limit_of(attention(4, heads=1, key=4, **options), global_pool(), dense(1))
     with pytest.raises(UserError, match="gram_over_heads"):
         gram(limit, peer.inputs(SHAPE))
+
+
+def test_values_do_not_read_what_keys_are_embedded_by():
+    """Softmax of the covariance with embeddings, values without them: by matrices over positions."""
+    c, sharpness = 0.6, 0.8
+    heads = attention(8, heads=2, key=4, sharpness=sharpness, through=positional_embedding(c))
+    x = np.random.default_rng(4).normal(size=(3, *SHAPE))
+    kernels = gram(limit_of(dense(8), heads, global_pool(), dense(1)), x)
+    covariance = 1.4 * np.einsum("apc,bqc->abpq", x, x) / SHAPE[-1] + 0.1
+    own = np.array([covariance[i, i] for i in range(len(x))]) + c * np.eye(SHAPE[0])
+    logits = sharpness * 1.4 * own
+    weights = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+    values = 1.4 * covariance + 0.1
+    mixed = np.einsum("apq,abqr,bsr->abps", weights, values, weights)
+    behind = 1.4 * mixed + 0.1
+    np.testing.assert_allclose(kernels.nngp, 1.4 * behind.mean((2, 3)) + 0.1, rtol=1e-12)
+
+
+def test_keys_at_other_positions_are_refused():
+    heads = attention(8, heads=2, key=4, through=pool(2))
+    with pytest.raises(UserError):
+        limit_of(dense(8), heads, global_pool(), dense(1))
+
+
+def test_finite_networks_read_keys_through_the_layer():
+    """With embeddings of keys alone: as wide networks."""
+    heads = lambda width: attention(
+        width, heads=width, key=8, through=positional_embedding(0.6), tied=False
+    )
+    shape = (3, 2)
+    net = network(dense(16), heads(16), global_pool(), dense(1), shape=shape, **OPTIONS)
+    params = net.init(jax.random.key(0))
+    assert set(params[1]) == {"through", "query", "key", "value", "output"}
+    assert net.apply(params, np.ones((2, *shape))).shape == (2,)

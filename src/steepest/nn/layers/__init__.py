@@ -9,6 +9,7 @@ from steepest.nn.layers._dropout import dropout as dropout
 from steepest.nn.layers._elementwise import identity as identity
 from steepest.nn.layers._elementwise import layer_norm as layer_norm
 from steepest.nn.layers._embedding import positional_embedding as positional_embedding
+from steepest.nn.layers._exponential import exp_normalized as exp_normalized
 from steepest.nn.layers._layer import Layer as Layer
 from steepest.nn.layers._layer import Part as Part
 from steepest.nn.layers._layer import Scheme as Scheme

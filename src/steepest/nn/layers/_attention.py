@@ -12,7 +12,7 @@ from jaxtyping import Array
 from steepest.core.errors import UserError
 from steepest.core.signatures import checked
 from steepest.nn.activations import Activation, activation
-from steepest.nn.layers._layer import Part, Scheme, Signal, need_space, same
+from steepest.nn.layers._layer import Layer, Part, Scheme, Signal, need_space, same
 from steepest.nn.layers._linear import Dense, Weights
 from steepest.nn.layers._masks import Mask
 from steepest.nn.layers._nodes import (
@@ -23,6 +23,7 @@ from steepest.nn.layers._nodes import (
     Draft,
     Kind,
 )
+from steepest.nn.layers._window import times
 from steepest.nn.networks._parameterization import _number_or_traced
 from steepest.nn.types import Key, Params
 
@@ -44,6 +45,7 @@ class Attention(Weights):
     c_w: float | None = None
     c_b: float | None = None
     weights: Activation | None = None
+    through: Layer | None = None
 
     word = "attention"
 
@@ -52,9 +54,19 @@ class Attention(Weights):
         need_space("attention", signal)
         inner = Dense(self.heads * self.key, self.c_w, self.c_b)
         plain = scheme._replace(bias=False)
-        parts = {"query": inner.build(signal, plain, last=False)}
+        parts: dict[str, Part] = {}
+        seen = signal
+        if self.through is not None:
+            parts["through"] = self.through.build(signal, scheme, last=False)
+            seen = parts["through"].output
+            if seen.space != signal.space:
+                raise UserError(
+                    f"attention needs queries and keys at {times(signal.space)} positions, "
+                    f"got {times(seen.space)} behind {self.through.name}"
+                )
+        parts["query"] = inner.build(seen, plain, last=False)
         if not self.tied:
-            parts["key"] = inner.build(signal, plain, last=False)
+            parts["key"] = inner.build(seen, plain, last=False)
         parts["value"] = inner.build(signal, scheme, last=False)
         behind = Signal(signal.space, inner.width, weighted=True)
         parts["output"] = Dense(self.width, self.c_w, self.c_b).build(behind, scheme, last=last)
@@ -64,15 +76,23 @@ class Attention(Weights):
             return {name: part.init(k) for (name, part), k in zip(parts.items(), keys, strict=True)}
 
         def apply(params: Params, x: Array, mask: Mask, key: Key | None) -> Array:
-            heads = lambda name: self._heads(parts[name].apply(params[name], x, mask, key))
-            query = heads("query")
-            keys = query if self.tied else heads("key")
+            behind = lambda name, z: parts[name].apply(params[name], z, mask, key)
+            heads = lambda name, z: self._heads(behind(name, z))
+            seen = x if self.through is None else behind("through", x)
+            query = heads("query", seen)
+            keys = query if self.tied else heads("key", seen)
             logits = jnp.einsum("nphk,nqhk->nhpq", query, keys)
             logits = self.sharpness / self.key ** SCALES[self.scale] * logits
             weights = self._weigh(logits, mask)
-            mixed = jnp.einsum("nhpq,nqhk->nphk", weights, heads("value"))
+            mixed = jnp.einsum("nhpq,nqhk->nphk", weights, heads("value", x))
             mixed = mixed.reshape(*x.shape[:-1], -1)
-            return parts["output"].apply(params["output"], mixed, mask, key)
+            return behind("output", mixed)
+
+        def seen_by_keys(draft: Draft, source: int) -> int:
+            if self.through is None:
+                return source
+            with draft.branches():
+                return parts["through"].extend(draft, source)
 
         def extend(draft: Draft, source: int) -> int:
             if self.scale != "1/d":
@@ -82,9 +102,10 @@ class Attention(Weights):
             c_w = scheme.c_w if self.c_w is None else self.c_w
             # tied: q·k/d tends to the queries' covariance, C_W K°
             sharpness = self.sharpness * c_w if self.tied else 0.0
-            node = Attend((values, source), sharpness)
+            keys = seen_by_keys(draft, source)
+            node = Attend((values, keys), sharpness)
             if self.weights is not None:
-                node = AttendEntrywise((values, source), sharpness, self.weights)
+                node = AttendEntrywise((values, keys), sharpness, self.weights)
             mixed = draft.add(node, Kind.GAUSSIAN, signal.space)
             return parts["output"].extend(draft, mixed)
 
@@ -96,7 +117,7 @@ class Attention(Weights):
                     'take tied=False, or divide by d, scale="1/d"',
                 )
             values = parts["value"].extend(draft, source)
-            queries = parts["query"].extend(draft, source)
+            queries = parts["query"].extend(draft, seen_by_keys(draft, source))
             node = AttendAtRandom((values, queries), self.sharpness, self.weights)
             if self.weights is LINEAR:
                 node = AttendLinearly((values, queries), self.sharpness)
@@ -129,6 +150,7 @@ def attention(
     tied: bool = True,
     sharpness: float = 1.0,
     weights: str | Activation | Callable[[Any], Any] = "softmax",
+    through: Layer | None = None,
     c_w: float | None = None,
     c_b: float | None = None,
 ) -> Attention:
@@ -151,6 +173,8 @@ def attention(
         sharpness: a factor on these products.
         weights: what weights are of the scaled products: ``"softmax"`` over all keys, or a function of each product by
             itself: ``"identity"``, an activation's name or a function of JAX.
+        through: a layer behind which queries and keys read the signal, as ``positional_embedding()``; values read the
+            signal itself.
         c_w: C_W of all its matrices instead of the network's.
         c_b: C_b of values and output instead of the network's; queries and keys have no biases.
 
@@ -171,4 +195,4 @@ def attention(
     if weights != "softmax":
         weigh = LINEAR if weights == "identity" else activation(weights)
     sharp = _number_or_traced(sharpness)
-    return Attention(width, heads, key, scale, tied, sharp, c_w, c_b, weigh)
+    return Attention(width, heads, key, scale, tied, sharp, c_w, c_b, weigh, through)

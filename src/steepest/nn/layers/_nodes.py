@@ -222,6 +222,23 @@ class Embed(Coefficients):
 
 
 @dataclass(frozen=True)
+class ExpNormalize(Coefficients):
+    """The exponential of normalized signals, ``K' = √(K_pp K_qq) e^{γ (ρ + s)}`` and ``Θ' = γ e^{γ (ρ + s)} Θ``.
+
+    Attributes:
+        sources: the node that it reads.
+        gamma: γ.
+        shift: s.
+    """
+
+    coefficients = ("gamma", "shift")
+
+    sources: tuple[int]
+    gamma: float
+    shift: float
+
+
+@dataclass(frozen=True)
 class Drop(Coefficients):
     """Dropout: both kernels of an input with itself at equal positions are divided by ``keep``, others as they are.
 
@@ -357,6 +374,7 @@ Node = (
     | Mix
     | Select
     | Drop
+    | ExpNormalize
     | Embed
     | Attend
     | AttendEntrywise

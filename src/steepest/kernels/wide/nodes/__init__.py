@@ -16,6 +16,9 @@ from steepest.kernels.wide.nodes import (
     _embedding as _embedding,
 )
 from steepest.kernels.wide.nodes import (
+    _exponential as _exponential,
+)
+from steepest.kernels.wide.nodes import (
     _input as _input,
 )
 from steepest.kernels.wide.nodes import (
