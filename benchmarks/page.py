@@ -36,6 +36,7 @@ ORDER = (
     "curvature",
     "largest",
     "attribution",
+    "digits",
     "implicit_bias",
     "regions",
     "sweep",
