@@ -37,6 +37,7 @@ ORDER = (
     "curvature",
     "largest",
     "attribution",
+    "digits",
     "implicit_bias",
     "regions",
     "sweep",

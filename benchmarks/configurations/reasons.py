@@ -12,7 +12,6 @@ REASONS = {
     "graph/lists of edges": "ours has one graph for all inputs",
     "resize/cubic": "theirs refuses",
     "attention/softmax over the root of d": HEADS,
-    "attention/embeddings added, not to values": "ours has embeddings for queries, keys and values alike",
     "activation/Hermite polynomial, other variances": (
         "theirs is that of variance one, whatever the variance is"
     ),
@@ -20,7 +19,6 @@ REASONS = {
     "activation/rectified monomial between positions": "theirs is NaN on the diagonal",
     "activation/step, NNGP": "theirs is NaN on the diagonal",
     "activation/sign, tangent kernel": "it is infinite on the diagonal, and NaN here; theirs leaves that part out",
-    "activation/normalized exponential": "ours has no layer that has kernels only",
     "activation/tanh by quadrature": "theirs has 60 nodes, and no error to tell",
     "activation/hard tanh by quadrature": "theirs has 200 nodes, which do not see the corners",
     "activation/elu by quadrature": "theirs has 200 nodes, which do not see the corner of its derivative",

@@ -64,6 +64,31 @@ def as_count(name: str, value: Any, least: int) -> int:
     return int(number)
 
 
+REFUSED = 0.75  # power of the precision's range up to which the squares of norms are taken
+
+
+def beyond_range(rows: NDArray, power: float = REFUSED) -> NDArray[np.bool_]:
+    """Mark rows the mean of whose squares is beyond this power of the range of the precision."""
+    numbers = np.finfo(rows.dtype)
+    least, most = float(numbers.tiny) ** power, float(numbers.max) ** power
+    with np.errstate(over="ignore", under="ignore"):
+        sizes = np.einsum("nd,nd->n", rows, rows, dtype=np.float64) / rows.shape[1]
+    return (sizes > most) | ((sizes < least) & rows.any(1))
+
+
+def check_range(rows: NDArray) -> None:
+    """Raise a UserError where the square of a norm, or a few layers' multiple of it, has no digits or is infinite."""
+    bad = beyond_range(rows)
+    if bad.any():
+        which = int(np.argmax(bad))
+        largest = float(np.abs(rows[which]).max())
+        finer = ", or take float64" if rows.dtype == np.float32 and 1e-100 < largest < 1e100 else ""
+        raise UserError(
+            f"row {which} of the inputs has entries up to {largest:.3g}, whose squares {rows.dtype} does not hold with "
+            f"all digits; scale all inputs by one number{finer} (without biases, relu and powers are scaled for you)"
+        )
+
+
 def as_variances(name: str, value: Any) -> jax.Array:
     """Return variances, finite and ≥ 0, as an array of JAX; of what is traced nothing is known."""
     if traced(value):

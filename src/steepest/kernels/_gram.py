@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
 from steepest.core.given import traced
-from steepest.kernels._arguments import as_floats, check_limit_given
+from steepest.kernels._arguments import as_floats, check_limit_given, check_range
 from steepest.kernels.connected._direct import Direct
 from steepest.kernels.connected._layers import predict_signal
 from steepest.kernels.connected._tabulated import Tabulated, part, put, squares
@@ -23,11 +23,15 @@ from steepest.kernels.wide import (
     Mask,
     NoSeriesError,
     Positions,
+    Scaled,
     behind_nodes,
     check_mask,
+    degrees,
     has_series,
     is_traced,
+    linear_nodes,
     nodes_of,
+    scaled,
     traced_gram,
 )
 from steepest.nn.activations import jumps
@@ -112,7 +116,8 @@ def gram(
             limit, _traced_inputs(x, limit), _traced_inputs(other, limit), mask, other_mask
         )
         return Gram(*inside)
-    x, other, masks = checked_inputs(limit, x, other, mask, other_mask)
+    scaling = scaling_of(limit, x, other, mask, other_mask)
+    x, other, masks = checked_inputs(limit, scaling.x, scaling.other, mask, other_mask)
     way = evaluator(limit, x, other, tolerance, masks, once=True)
     rows = rows_of(way, x, masks, 0)
     columns = rows if other is None else rows_of(way, other.astype(x.dtype), masks, 1)
@@ -120,7 +125,8 @@ def gram(
     out = np.empty((2, *shape), x.dtype)
     fill(out, way, rows, columns, symmetric=other is None, tile=tile)
     check_finite(out[0])
-    return Gram(out[0], out[1], way.error)
+    k, theta = (scaling.back(kernel, -1) for kernel in out)
+    return Gram(k, theta, way.error)
 
 
 def check_finite(kernel: NDArray) -> None:
@@ -132,6 +138,54 @@ def check_finite(kernel: NDArray) -> None:
             f"kernels of these inputs are beyond {kernel.dtype}: signals grow too much from layer to layer; use a "
             "smaller c_w, smaller inputs or float64"
         )
+
+
+class Scaling(NamedTuple):
+    """Inputs as kernels are computed of them, and how kernels are scaled back.
+
+    Attributes:
+        x: the first inputs.
+        other: a second set.
+        scaled: by which powers; None where nothing was scaled.
+        degrees: in which kernels behind each node are homogeneous.
+    """
+
+    x: Any
+    other: Any
+    scaled: Scaled | None
+    degrees: list[int | None]
+
+    def back(self, kernel: NDArray, node: int) -> NDArray:
+        """Return kernels of the inputs as they were, behind a node."""
+        degree = self.degrees[node]
+        if self.scaled is None or degree is None:
+            return kernel
+        return self.scaled.back(kernel, degree)
+
+
+def scaling_of(limit: Limit | WideLimit, x: Any, other: Any, mask: Any, other_mask: Any) -> Scaling:
+    """Return the inputs with norms that the precision holds, where kernels may be scaled back; else as they are."""
+    wide = nodes_of(limit) if isinstance(limit, Limit) else limit
+    behind = degrees(wide)
+    first = _scalable(as_floats("inputs", x), mask)
+    second = None if other is None else _scalable(as_floats("inputs", other), other_mask)
+    as_given = Scaling(x, other, None, behind)
+    if behind[-1] is None or first is None or (second is None and other is not None):
+        return as_given
+    both = scaled(first, second)
+    return Scaling(both.x, both.other, both, behind) if both.moved else as_given
+
+
+def _scalable(x: NDArray, mask: Any) -> NDArray | None:
+    """Return inputs with zeros where no position exists; None of those that checks will refuse."""
+    if x.ndim < 2 or not x.size:
+        return None
+    if mask is not None:
+        mask = np.asarray(mask)
+        if mask.shape != x.shape[:-1] or mask.dtype != bool:
+            return None
+        x = blanked(x, mask, np)
+    return x if np.isfinite(x).all() else None
 
 
 Masks = tuple[Mask, Mask | None]
@@ -213,7 +267,15 @@ def gram_diagonal(
     >>> gram_diagonal(net.limit(), np.array([[1.0, 1.0], [1.0, 2.0]])).ntk.round(4).tolist()
     [6.0, 15.0]
     """
-    x, _, masks = checked_inputs(limit, x, None, mask, None)
+    scaling = scaling_of(limit, x, None, mask, None)
+    x, _, masks = checked_inputs(limit, scaling.x, None, mask, None)
+    computed = _diagonal(limit, x, masks)
+    if scaling.scaled is None:
+        return computed
+    return GramDiagonal(*(scaling.scaled.diagonal(k, scaling.degrees[-1]) for k in computed))
+
+
+def _diagonal(limit: Limit | WideLimit, x: NDArray, masks: Masks | None) -> GramDiagonal:
     if isinstance(limit, WideLimit):
         k, theta = Positions.of(limit, x, None, None, masks=masks).rows(x)[0][..., 0]
         return GramDiagonal(k, theta)
@@ -260,11 +322,12 @@ def gram_positions(
         raise UserError(
             "the output of this network has no positions; take gram, or end before flatten() or global_pool()"
         )
-    x, other, masks = checked_inputs(limit, x, other, mask, other_mask)
+    scaling = scaling_of(limit, x, other, mask, other_mask)
+    x, other, masks = checked_inputs(limit, scaling.x, scaling.other, mask, other_mask)
     nodes = (len(limit.nodes) - 1,)
     _need_room(limit, nodes, x, x if other is None else other)
     (last,) = behind_nodes(limit, nodes, x, other, tolerance, masks)
-    return Gram(*last)
+    return Gram(scaling.back(last[0], -1), scaling.back(last[1], -1), last[2])
 
 
 class LayerGram(NamedTuple):
@@ -322,11 +385,13 @@ def gram_layers(
     flatten (2, 2)
     dense(1) (2, 2)
     """
-    x, other, masks = checked_inputs(limit, x, other, mask, other_mask)
+    scaling = scaling_of(limit, x, other, mask, other_mask)
+    x, other, masks = checked_inputs(limit, scaling.x, scaling.other, mask, other_mask)
     if isinstance(limit, Limit):
         chosen = _chosen(layers, len(limit.layers))
         connected = _gram_of_connected_layers(limit, x, other, tolerance)
-        return tuple(connected[index] for index in chosen)
+        places = linear_nodes(limit)
+        return tuple(_scaled_back(connected[index], scaling, places[index]) for index in chosen)
     if not limit.stages:
         raise UserError(
             "gram_layers needs a limit that knows its layers, got one without stages; take network(...).limit()"
@@ -335,7 +400,13 @@ def gram_layers(
     nodes = tuple(stage.node for stage in stages)
     _need_room(limit, nodes, x, x if other is None else other)
     kernels = behind_nodes(limit, nodes, x, other, tolerance, masks)
-    return tuple(LayerGram(stage.name, *k) for stage, k in zip(stages, kernels, strict=True))
+    behind = [LayerGram(stage.name, *k) for stage, k in zip(stages, kernels, strict=True)]
+    return tuple(_scaled_back(k, scaling, node) for k, node in zip(behind, nodes, strict=True))
+
+
+def _scaled_back(layer: LayerGram, scaling: Scaling, node: int) -> LayerGram:
+    nngp, ntk = (scaling.back(kernel, node) for kernel in (layer.nngp, layer.ntk))
+    return layer._replace(nngp=nngp, ntk=ntk)
 
 
 def _chosen(layers: Sequence[int] | None, count: int) -> list[int]:
@@ -412,7 +483,7 @@ def as_inputs(x, limit: Limit | WideLimit | None = None) -> NDArray:
         raise UserError(
             f"inputs must be finite, row {int(np.argmin(finite))} is not; drop it or fill its gaps"
         )
-    _check_range(rows)
+    check_range(rows)
     if isinstance(limit, Limit):
         _check_zeros(rows, limit)
     return x
@@ -453,24 +524,6 @@ def _check_shape(x: NDArray, limit: Limit | WideLimit | None) -> None:
         raise UserError(
             f"this network reads inputs of dimension {limit.inputs}, got {x.shape[1]} columns; build it with "
             f"{x.shape[1]} as the first width, or give {limit.inputs} columns"
-        )
-
-
-def _check_range(rows: NDArray) -> None:
-    """Raise a UserError where the square of a norm, or a few layers' multiple of it, has no digits or is infinite."""
-    numbers = np.finfo(rows.dtype)
-    least, most = float(numbers.tiny) ** 0.75, float(numbers.max) ** 0.75
-    with np.errstate(over="ignore"):
-        sizes = np.einsum("nd,nd->n", rows, rows, dtype=np.float64) / rows.shape[1]
-    bad = (sizes > most) | ((sizes < least) & rows.any(1))
-    if bad.any():
-        which = int(np.argmax(bad))
-        largest = float(np.abs(rows[which]).max())
-        finer = ", or take float64" if rows.dtype == np.float32 and 1e-100 < largest < 1e100 else ""
-        raise UserError(
-            f"row {which} of the inputs has entries up to {largest:.3g}, whose squares {rows.dtype} does not hold with "
-            f"all digits; scale all inputs by one number{finer} (with relu and without biases both kernels scale with "
-            "its square)"
         )
 
 

@@ -133,7 +133,7 @@ def standing(signal, stride, after):
 def pool(signal, bias, size, stride):
     del bias
     matrices, after = taps(signal.space, size, stride, "none")
-    rows = sum(matrices)
+    rows = np.sum(matrices, 0)
     counts = signal.exists @ rows.T
     gain = np.where(counts > 0, 1 / LONG(1) / np.maximum(counts, 1), 0)
     wide = apart(signal, rows)

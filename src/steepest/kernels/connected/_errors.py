@@ -59,7 +59,7 @@ class Pair(NamedTuple):
     @property
     def scale(self) -> Vector:
         """Return ``√(K_αα K_ββ)``."""
-        return np.sqrt(self.first * self.second)
+        return np.sqrt(self.first) * np.sqrt(self.second)
 
 
 class Movement(NamedTuple):

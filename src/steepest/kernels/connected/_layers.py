@@ -124,7 +124,7 @@ def pair_kernels(
         variances = path.variance[i - 1]
         kept = limit.kept(i)
         scale = variances if limit.normalized else np.ones_like(variances)
-        both = np.sqrt(scale[first] * scale[second])
+        both = np.sqrt(scale)[first] * np.sqrt(scale)[second]
         of_two = pair_moments(
             limit.activation, variances / scale, first, second, k / both, root / both, tolerance
         )
@@ -148,8 +148,12 @@ def pair_kernels(
         theta = np.full_like(theta, np.nan)
     if not ((variances > 0) | (squares == 0)).all():
         raise UserError("a kernel is zero: no signal reaches the output; check c_w and c_b")
-    of_nngp = _largest(errors.k, variances[first] * variances[second])
-    of_ntk = _largest(errors.theta, tangents[first] * tangents[second]) if smooth else 0.0
+    of_nngp = _largest(errors.k, np.sqrt(variances)[first] * np.sqrt(variances)[second])
+    of_ntk = (
+        _largest(errors.theta, np.sqrt(tangents)[first] * np.sqrt(tangents)[second])
+        if smooth
+        else 0.0
+    )
     singles = Kernels(variances, tangents)
     return PairKernels(Kernels(k, theta), singles, max(of_nngp, of_ntk), of_nngp)
 
@@ -185,9 +189,8 @@ def _checked_pairs(
     return first.astype(int), second.astype(int), angles
 
 
-def _largest(errors: Vector | float, products: Vector) -> float:
+def _largest(errors: Vector, roots: Vector) -> float:
     """Return the largest error over the root of a product of diagonals, of those that are not zero."""
-    roots = np.sqrt(products)
     return float(
         np.max(np.divide(errors, roots, out=np.zeros_like(roots), where=roots > 0), initial=0.0)
     )
@@ -197,10 +200,14 @@ def _first_root(layer: LayerLimit, one: Vector, two: Vector, angles: Vector) -> 
     """Return ``√(K_αα K_ββ − K_αβ²)`` in the first layer as a sum of positive terms: accurate at every angle."""
     # ‖x − x'‖²/n_0 with 1 − cos θ = 2 sin²(θ/2)
     distance = (one - two) ** 2 + 4 * one * two * np.sin(angles / 2) ** 2
-    return np.sqrt((layer.c_w * one * two * np.sin(angles)) ** 2 + layer.c_b * layer.c_w * distance)
+    return np.hypot(
+        layer.c_w * one * two * np.sin(angles), np.sqrt(layer.c_b * layer.c_w * distance)
+    )
 
 
 def _root(a: Vector, b: Vector, c: Vector) -> Vector:
     """Return the same in a later layer; zero where it is at the rounding of K, so that equal stays equal."""
-    square = a * b - c**2
-    return np.sqrt(np.where(square > 16 * np.finfo(float).eps * a * b, square, 0.0))
+    scale = np.sqrt(a) * np.sqrt(b)  # as products of large variances would overflow
+    rho = np.divide(c, scale, out=np.zeros_like(scale), where=scale > 0)
+    gap = (1 - rho) * (1 + rho)
+    return scale * np.sqrt(np.where(gap > 16 * np.finfo(float).eps, gap, 0.0))

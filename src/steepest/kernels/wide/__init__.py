@@ -7,6 +7,7 @@ does to both kernels. ``check_layer`` of ``steepest.kernels`` tries it. ``exampl
 from steepest.kernels.wide import nodes as nodes  # registers the rules
 from steepest.kernels.wide._function import is_traced as is_traced
 from steepest.kernels.wide._function import kernel_function as kernel_function
+from steepest.kernels.wide._function import linear_nodes as linear_nodes
 from steepest.kernels.wide._function import nodes_of as nodes_of
 from steepest.kernels.wide._function import traced_gram as traced_gram
 from steepest.kernels.wide._heads import over_heads as over_heads
@@ -25,5 +26,8 @@ from steepest.kernels.wide._rule import Pairs as Pairs
 from steepest.kernels.wide._rule import Presence as Presence
 from steepest.kernels.wide._rule import Step as Step
 from steepest.kernels.wide._rule import rule_for as rule_for
+from steepest.kernels.wide._scaling import Scaled as Scaled
+from steepest.kernels.wide._scaling import degrees as degrees
+from steepest.kernels.wide._scaling import scaled as scaled
 from steepest.kernels.wide.duals import NoSeriesError as NoSeriesError
 from steepest.kernels.wide.duals import has_series as has_series

@@ -11,11 +11,12 @@ from jaxtyping import Array, Bool, Float
 
 from steepest.core.errors import UserError
 from steepest.core.given import traced
-from steepest.kernels._arguments import as_floats, check_limit_given
+from steepest.kernels._arguments import as_floats, check_limit_given, check_range
 from steepest.kernels.connected._layers import Kernels
 from steepest.kernels.wide._evaluate import attention_products, evaluate
 from steepest.kernels.wide._plan import Plan, plan_of
 from steepest.kernels.wide._presence import check_mask
+from steepest.kernels.wide._scaling import degrees, multiplied_or_nan, read_in_range, scaled
 from steepest.kernels.wide._survey import survey
 from steepest.kernels.wide._walk import Walk
 from steepest.kernels.wide.duals import Dual, Expansion, Piecewise, ScaleInvariant, Series
@@ -54,7 +55,8 @@ def kernel_function(
     Args:
         limit: of ``mlp(...)`` or of ``network(...)``.
         like: some inputs of the kind that will come. Shapes follow from them, and for an activation without closed
-            form the range of variances that its series covers, two times wider than theirs; beyond it kernels are NaN.
+            form the range of variances that its series covers, two times wider than theirs; beyond it, and beyond the
+            precision, kernels are NaN.
         mask: which positions of these inputs exist, as for ``gram``; numbers at others are not read.
         tolerance: of each activation's expectation, relative to √(K_αα K_ββ).
 
@@ -87,8 +89,14 @@ def kernel_function(
         raise UserError(
             f"like needs inputs of shape (n, {', '.join(map(str, shape))}), got {like.shape}"
         )
+    degree = None
     duals = None
     if not is_traced(limit):
+        degree = degrees(general)[-1]
+        if degree is None:
+            check_range(like.reshape(len(like), -1))
+        else:
+            like = scaled(like, None).x
         duals = _covering(plan, limit, like, mask, tolerance)
 
     def kernel(
@@ -105,15 +113,19 @@ def kernel_function(
                     "jax.vmap for several, or gram"
                 )
         batch = lambda given: None if given is None else jnp.asarray(given)[None]
-        first = _walked(chosen, duals, batch(x), batch(mask))
-        second = _walked(chosen, duals, batch(other), batch(other_mask))
+        one = read_in_range(jnp.asarray(x)[None], batch(mask), degree)
+        two = read_in_range(jnp.asarray(other)[None], batch(other_mask), degree)
+        first = _walked(chosen, duals, one.x, batch(mask))
+        second = _walked(chosen, duals, two.x, batch(other_mask))
         pairs = evaluate(
             chosen, first.padded_duals(), len(general.nodes) - 1, first.sides, second.sides
         )
         theta = jnp.zeros(()) if pairs.theta is None else pairs.theta[0, 0]
-        inside = jnp.asarray([True, *first.covered, *second.covered]).all()
+        inside = jnp.asarray([one.held, two.held, *first.covered, *second.covered]).all()
+        power = (degree or 0) * (one.exponent + two.exponent)
+        k, theta = (multiplied_or_nan(kernel, power) for kernel in (pairs.k[0, 0], theta))
         valid = jnp.where(inside, 1.0, jnp.nan)
-        return Kernels(pairs.k[0, 0] * valid, theta * valid)
+        return Kernels(k * valid, theta * valid)
 
     return kernel
 
@@ -163,6 +175,15 @@ def nodes_of(limit: Limit) -> WideLimit:
         if 0 < index < limit.depth and (traced(limit.skip) or limit.skip):
             nodes.append(Sum((source, len(nodes) - 1), (limit.skip, 1.0)))
     return WideLimit((1,), tuple(nodes), ((),) * len(nodes), limit.name)
+
+
+def linear_nodes(limit: Limit) -> list[int]:
+    """Return the nodes of ``nodes_of`` behind which the pre-activations of each layer stand."""
+    nodes = nodes_of(limit).nodes
+    places = [i for i, node in enumerate(nodes) if isinstance(node, Linear)]
+    # a residual branch is added behind its matrix
+    added = {node.sources[-1]: i for i, node in enumerate(nodes) if isinstance(node, Sum)}
+    return [added.get(place, place) for place in places]
 
 
 def is_traced(limit: Limit | WideLimit, *arrays: Any) -> bool:

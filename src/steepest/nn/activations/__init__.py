@@ -10,6 +10,7 @@ from steepest.nn.activations._activation import piecewise as piecewise
 from steepest.nn.activations._activation import polynomial as polynomial
 from steepest.nn.activations._activation import relu_power as relu_power
 from steepest.nn.activations._analysis import closed_form as closed_form
+from steepest.nn.activations._analysis import homogeneity as homogeneity
 from steepest.nn.activations._analysis import homogeneous_slopes as homogeneous_slopes
 from steepest.nn.activations._analysis import jumps as jumps
 from steepest.nn.activations._analysis import one_sided_taylor as one_sided_taylor

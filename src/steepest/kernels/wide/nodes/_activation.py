@@ -71,7 +71,7 @@ def _need_variance(step: Step, errors: Tolerances) -> None:
         which = int(np.argmax(lost.reshape(-1, lost.shape[-1]).any(0)))
         raise UserError(
             f"signals of row {which} of the inputs cancel at some position before node {step.index}, whose activation "
-            "has a corner, so that there is no tangent kernel; use a smooth activation, biases c_b, or another matrix"
+            "has a corner, so that there is no tangent kernel; use a smooth activation, biases by c_b or another matrix"
         )
 
 
