@@ -178,6 +178,14 @@ class Rule(Generic[N]):
         """Tell whether there is a gain where all positions exist: at edges, of which positions beyond do not count."""
         return False
 
+    def degree(self, read: list[int]) -> int | None:
+        """Return the degree in which both kernels are homogeneous in either input; None where they are not.
+
+        Args:
+            read: the degrees behind the sources, which all have one.
+        """
+        return None
+
     def needs(self, behind: NDArray[np.bool_], shape: tuple[int, ...]) -> NDArray[np.bool_]:
         """Mark the displacements that a source needs for the displacements behind; ``shape`` is N of the source."""
         return strided(behind, shape, self.window)
@@ -252,6 +260,11 @@ class Displaced(Mixing[N]):
     @abstractmethod
     def displaced(self, at: Displacements) -> Pairs:
         """Mix positions, from the pairs of one displacement after the other."""
+
+
+def common(degrees: list[int]) -> int | None:
+    """Return the degree that all have; None where they differ."""
+    return degrees[0] if len(set(degrees)) == 1 else None
 
 
 RULES: dict[type, type[Rule]] = {}

@@ -14,18 +14,8 @@ from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
 from steepest.kernels._arguments import beyond_range
-from steepest.nn.activations import homogeneity
+from steepest.kernels.wide._rule import rule_of
 from steepest.nn.layers import WideLimit
-from steepest.nn.layers._nodes import (
-    Activate,
-    Attend,
-    AttendAtRandom,
-    Input,
-    Linear,
-    Node,
-    Normalize,
-    Product,
-)
 
 SCALED = (
     0.25  # power of the range beyond which rows are scaled: products of a few squares are then held
@@ -168,27 +158,7 @@ def degrees(limit: WideLimit) -> list[int | None]:
     """
     behind: list[int | None] = []
     for node in limit.nodes:
-        behind.append(_degree(node, [behind[source] for source in node.sources]))
+        known = [behind[source] for source in node.sources]
+        read = [degree for degree in known if degree is not None]
+        behind.append(rule_of(node).degree(read) if len(read) == len(known) else None)
     return behind
-
-
-def _degree(node: Node, read: list[int | None]) -> int | None:
-    """Return the degree behind a node, from the degrees that it reads."""
-    known = [degree for degree in read if degree is not None]
-    if isinstance(node, Input):
-        return 1
-    if len(known) < len(read) or isinstance(node, AttendAtRandom):
-        return None
-    first, *others = known
-    if isinstance(node, Activate):
-        power = homogeneity(node.activation)
-        return None if power is None else first * power
-    if isinstance(node, Normalize):
-        return 0
-    if isinstance(node, Product):
-        return first + sum(others)
-    if isinstance(node, Linear):
-        return None if node.c_b or node.t_b else first
-    if isinstance(node, Attend):  # weights that are not all equal depend on the norm
-        return None if node.sharpness else first
-    return first if all(degree == first for degree in others) else None

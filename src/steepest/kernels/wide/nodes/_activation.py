@@ -13,6 +13,7 @@ from steepest.kernels.wide._rule import (
     rule_for,
 )
 from steepest.kernels.wide.duals import Bends, Expansion, Singles, Tolerances
+from steepest.nn.activations import homogeneity
 from steepest.nn.layers._nodes import Activate
 
 
@@ -21,6 +22,11 @@ class OfActivation(Local[Activate]):
     """Expectations of a Gaussian pair."""
 
     fills = True
+
+    def degree(self, read):
+        """Multiply by the power of a homogeneous activation."""
+        power = homogeneity(self.node.activation)
+        return None if power is None else power * read[0]
 
     def arrays(self, dual) -> int:
         """Count what the expectations need at each position."""

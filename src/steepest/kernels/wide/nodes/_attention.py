@@ -94,6 +94,10 @@ class Attending(Mixing[A]):
 class OfAttention(Attending[Attend]):
     """Weights that add up to one: the softmax of all products with a query."""
 
+    def degree(self, read):
+        """Keep the degree of values where all weights are equal; others depend on norms."""
+        return None if self.node.sharpness else read[0]
+
     def weigh(self, products, exists, xp):
         """Divide exponentials by their sum."""
         logits = products if exists is None else xp.where(exists, products, -xp.inf)
@@ -121,6 +125,10 @@ class OfAttention(Attending[Attend]):
 @rule_for(AttendEntrywise)
 class OfEntrywiseAttention(Attending[AttendEntrywise]):
     """Weights that are a function of one product each."""
+
+    def degree(self, read):
+        """Keep the degree of values where all weights are equal; others depend on norms."""
+        return None if self.node.sharpness else read[0]
 
     def weigh(self, products, exists, xp):
         """Apply the function; keys that do not exist weigh nothing, whatever it is at zero."""
@@ -183,6 +191,10 @@ class OfLinearAttention(Local[AttendLinearly]):
 
     meets = True
     whole = True
+
+    def degree(self, read):
+        """Add the degrees of values, queries and keys."""
+        return read[0] + 2 * read[1]
 
     def needs(self, behind, shape):
         """Read all displacements."""

@@ -14,6 +14,7 @@ from steepest.kernels.wide._rule import (
     Pairs,
     Presence,
     Step,
+    common,
     present,
     rule_for,
 )
@@ -23,6 +24,10 @@ from steepest.nn.layers._nodes import Concatenate, Product, Stack, Sum
 @rule_for(Sum)
 class OfSum(Local[Sum]):
     """``Σ r_i² K_i`` and ``Σ r_i² Θ_i``, with means by r_i."""
+
+    def degree(self, read):
+        """Return the degree that all branches have."""
+        return common(read)
 
     def diagonal(self, step: Step, numbers) -> Diagonal:
         """Add branches, whose means have other weights than all else."""
@@ -36,6 +41,10 @@ class OfSum(Local[Sum]):
 @rule_for(Concatenate)
 class OfConcatenate(Local[Concatenate]):
     """``Σ π_i K_i`` and ``Σ π_i Θ_i``, with means by π_i too."""
+
+    def degree(self, read):
+        """Return the degree that all branches have."""
+        return common(read)
 
     def diagonal(self, step: Step, numbers) -> Diagonal:
         """Average over branches by their shares of the channels."""
@@ -51,6 +60,10 @@ class OfStack(Local[Stack]):
     """Blocks of pairs: K_i and Θ_i on the diagonal, zero elsewhere."""
 
     whole = True
+
+    def degree(self, read):
+        """Return the degree that all branches have."""
+        return common(read)
 
     def presence(self, read, space, xp) -> Presence:
         """Put masks side by side."""
@@ -87,6 +100,10 @@ def _put(at: tuple[slice, ...], whole: Array, block: Array) -> Array:
 @rule_for(Product)
 class OfProduct(Local[Product]):
     """``Π K_i`` and ``Σ_i Θ_i Π_{j≠i} K_j``."""
+
+    def degree(self, read):
+        """Add the degrees of the branches."""
+        return sum(read)
 
     def diagonal(self, step: Step, numbers) -> Diagonal:
         """Multiply branches."""

@@ -12,6 +12,10 @@ class OfDropout(Local[Drop]):
 
     draws = True
 
+    def degree(self, read):
+        """Keep the degree: the node is linear."""
+        return read[0]
+
     def diagonal(self, step: Step, numbers) -> Diagonal:
         """Divide variances and bounds; means stay, as what is kept is divided too."""
         (read,) = step.read

@@ -19,6 +19,10 @@ from steepest.nn.layers._nodes import ExpNormalize
 class OfExponential(Local[ExpNormalize]):
     """An exponential of the correlation; a signal of variance zero gives zero."""
 
+    def degree(self, read):
+        """Keep the degree: correlations do not depend on norms."""
+        return read[0]
+
     def arrays(self, dual) -> int:
         """Count two: the deviation, and one over it."""
         return 2

@@ -8,6 +8,10 @@ from steepest.nn.layers._nodes import Input
 class OfInput(Rule[Input]):
     """Numbers of all channels stand at each position."""
 
+    def degree(self, read):
+        """Count one: kernels are products of both inputs."""
+        return 1
+
     def arrays(self, dual) -> int:
         """Count one: the inputs."""
         return 1

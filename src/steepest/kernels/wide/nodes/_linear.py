@@ -23,6 +23,10 @@ from steepest.nn.layers._window import Window
 class OfLinear(Local[Linear]):
     """A matrix for each position, or a filter for each window."""
 
+    def degree(self, read):
+        """Keep the degree without biases."""
+        return None if self.node.c_b or self.node.t_b else read[0]
+
     @property
     def window(self) -> Window | None:
         """Return the filter's window."""

@@ -25,6 +25,10 @@ class OfMatrix(Mixing[Mix]):
 
     meets = True
 
+    def degree(self, read):
+        """Keep the degree: the node is linear."""
+        return read[0]
+
     def needs(self, behind, shape):
         """Read all displacements."""
         return everywhere(behind, shape)

@@ -24,6 +24,10 @@ class OfNormalization(Local[Normalize]):
 
     fills = True
 
+    def degree(self, read):
+        """Return zero: norms are divided out."""
+        return 0
+
     def arrays(self, dual) -> int:
         """Count two: mean, and one over the deviation."""
         return 2
@@ -79,6 +83,10 @@ class Together(NamedTuple):
 @rule_for(NormalizeTogether)
 class OfJointNormalization(Local[NormalizeTogether]):
     """Means and deviations over the channels of several positions."""
+
+    def degree(self, read):
+        """Return zero: norms are divided out."""
+        return 0
 
     def arrays(self, dual) -> int:
         """Count three: mean, what is left of it, and one over the deviation."""

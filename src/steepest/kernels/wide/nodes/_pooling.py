@@ -34,6 +34,10 @@ class OfAverage(Displaced[Average]):
 
     meets = True
 
+    def degree(self, read):
+        """Keep the degree: the node is linear."""
+        return read[0]
+
     @property
     def window(self) -> Window | None:
         """Return the window."""
@@ -90,6 +94,10 @@ class OfAllPositions(Displaced[AllPositions]):
 
     meets = True
 
+    def degree(self, read):
+        """Keep the degree: the node is linear."""
+        return read[0]
+
     @property
     def weighs(self) -> bool:
         """Tell whether the mean is over the positions that exist."""
@@ -131,6 +139,10 @@ class OfAllPositions(Displaced[AllPositions]):
 @rule_for(EqualPositions)
 class OfEqualPositions(Displaced[EqualPositions]):
     """Positions become channels: the mean over p = q."""
+
+    def degree(self, read):
+        """Keep the degree: the node is linear."""
+        return read[0]
 
     def needs(self, behind, shape):
         """Read equal positions."""

@@ -23,6 +23,10 @@ from steepest.nn.layers._nodes import Select
 class OfSelection(Mixing[Select]):
     """Positions that are taken, in their order."""
 
+    def degree(self, read):
+        """Keep the degree: the node is linear."""
+        return read[0]
+
     def needs(self, behind, shape):
         """Read all displacements."""
         return everywhere(behind, shape)
