@@ -12,6 +12,7 @@ from steepest.nn.activations import (
     Activation,
     activation,
     activation_names,
+    closed_form,
     gaussian_mean,
     homogeneous_slopes,
     leaky_relu,
@@ -158,3 +159,34 @@ def test_names_families_and_functions():
 def test_bad_input_gets_one_sentence(wrong, sentence):
     with pytest.raises(ValueError, match=sentence.replace("(", r"\(")):
         activation(wrong)
+
+
+def gelu_in_many_digits(a, b, c):
+    """Return E σσ by Stein's lemma as it is written down, and its derivative by differences, in 100 digits."""
+    a, b, c = map(mpmath.mpf, (a, b, c))
+
+    def value(c):
+        d = mpmath.sqrt((1 + a) * (1 + b) - c**2)
+        quadrant = (mpmath.pi - mpmath.acos(c / mpmath.sqrt((1 + a) * (1 + b)))) / (2 * mpmath.pi)
+        mixed = -c * (a / (1 + a) + b / (1 + b))
+        return c * quadrant + (a * b + c**2 + c * mixed) / (2 * mpmath.pi * d)
+
+    with mpmath.workdps(100):
+        step = mpmath.mpf(10) ** -40
+        slope = (value(c + step) - value(c - step)) / (2 * step)
+        return float(value(c)), float(slope)
+
+
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e4, 1e10])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("tilt", [0.0, 0.25, 0.5, 1.0, 2.0])
+def test_gelu_at_any_variance(size, dtype, tilt):
+    """Raw pixels have variances of ten thousand: no terms may cancel there, for parallel signals least of all."""
+    a, b = dtype(size), dtype(3 * size)
+    c = dtype(np.sqrt(3) * size * (1 - tilt) * (1 - 1e-3))
+    computed = closed_form(activation("gelu"))(jnp.asarray(a), jnp.asarray(b), jnp.asarray(c))
+    exact = gelu_in_many_digits(float(a), float(b), float(c))
+    scale = np.sqrt(3) * float(size), 1.0
+    tolerance = 64 * np.finfo(dtype).eps
+    for number, right, unit in zip(computed, exact, scale, strict=True):
+        assert abs(float(number) - right) <= tolerance * unit

@@ -204,16 +204,16 @@ def gelu(a, b, c, root=None) -> Pair:
     ``E uv Φ(u)Φ(v) = K_αβ I + (K_αα K_ββ + K_αβ²) I_uv + K_αβ (K_αα I_uu + K_ββ I_vv)``, where subscripts are
     derivatives under the mean: ``I_uv = 1/(2πD)``, ``I_uu = −K_αβ/(2π(1 + K_αα)D)``, ``D² = (1+K_αα)(1+K_ββ) − K_αβ²``.
     """
-    # D² = 1 + a + b + det K
-    d = jnp.sqrt(1 + a + b + _square(a, b, c, root))
+    det = _square(a, b, c, root)
+    square = 1 + a + b + det  # D²
+    d = jnp.sqrt(square)
     # P(X < u, Y < v) for standard normal X, Y: covariance c, variances 1 + a, 1 + b
     quadrant = (math.pi - angle_of(d, c)) / (2 * math.pi)
-    # 1 − a/(1 + a) − b/(1 + b): all terms with c² of the formula, over 2πD
-    k = 1 / (1 + a) - b / (1 + b)
-    top = a * b + c**2 * k
-    value = c * quadrant + top / (2 * math.pi * d)
-    # by c, with I' = 1/2πD and (1/D)' = c/D³
-    return value, quadrant + c / (2 * math.pi * d) * (1 + 2 * k + top / d**2)
+    # the terms over 2πD are ab + c² (1 − a/(1 + a) − b/(1 + b)) = det K + c² s, none of them below zero
+    s = 1 / (1 + a) + 1 / (1 + b)
+    value = c * quadrant + (det + c**2 * s) / (2 * math.pi * d)
+    # by c, with I' = 1/2πD and (1/D)' = c/D³: 2 s − 1 + (det K + c² s)/D², in which c² = ab − det K leaves s + 1/D²
+    return value, quadrant + c / (2 * math.pi * d) * (s + 1 / square)
 
 
 def sin(a, b, c, root=None) -> Pair:
