@@ -165,6 +165,7 @@ class Scaling(NamedTuple):
 
 def scaling_of(limit: Limit | WideLimit, x: Any, other: Any, mask: Any, other_mask: Any) -> Scaling:
     """Return the inputs with norms that the precision holds, where kernels may be scaled back; else as they are."""
+    check_limit_given(limit)
     wide = nodes_of(limit) if isinstance(limit, Limit) else limit
     behind = degrees(wide)
     first = _scalable(as_floats("inputs", x), mask)
