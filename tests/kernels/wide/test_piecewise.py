@@ -42,7 +42,7 @@ def pairs(low, high, seed=0):
     return variances, np.array(rho) * np.sqrt(variances[0] * variances[1])
 
 
-def computed(sigma, variances, k, dtype=np.float64):
+def computed(sigma, variances, k, dtype: type[np.floating] = np.float64):
     dual = Piecewise(sigma, 2.0 ** np.ceil(np.log2(variances.max())), empty=not variances.all())
     with jax.enable_x64(dtype == np.float64):
         sides = [[jnp.asarray(side, dtype) for side in dual.sides(v)] for v in variances]
@@ -69,7 +69,7 @@ def test_pairs_against_quadrature(name, low, high):
     )
     for dtype in (np.float64, np.float32):
         dual, value, slope = computed(sigma, variances, k, dtype)
-        eps = np.finfo(dtype).eps
+        eps = float(np.finfo(dtype).eps)
         errors = dual.tolerances(eps)
         allowed = errors.value * value_size + exact.value_error
         # the quadrature ends at twelve deviations, where no more than this is left

@@ -344,11 +344,11 @@ def _half_plane(
     of_edge = _normal_moments(mean, spread, order)
 
     def integral(power: int, other: int) -> Array:
-        parts = [
-            math.comb(other, j) * turn.rho**j * of_edge[other - j] * ratio[power + j]
-            for j in range(other + 1)
-        ]
-        return sum(parts[1:], parts[0])
+        total = jnp.zeros_like(density)
+        for j in range(other + 1):
+            chosen = math.comb(other, j) * turn.rho**j * of_edge[other - j]
+            total = total + chosen * ratio[power + j]
+        return total
 
     totals = [jnp.zeros_like(density)] * len(products[0][1])
     for product, coefficients in products:
