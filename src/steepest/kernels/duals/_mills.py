@@ -1,6 +1,5 @@
 """Mills' ratio ``M(c) = ∫_0^∞ exp(−r²/2 − cr) dr`` and its moments, for c ≥ 0, and their differences."""
 
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -82,17 +81,10 @@ def _radii() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 def moments(c: Any, order: int) -> list[Any]:
-    """Return ``g_n(c) = ∫_0^∞ r^n exp(−r²/2 − cr) dr`` for n = 0, …, order; c ≥ 0 of NumPy or JAX, any shape."""
-    x = 1 / (c + PLACE)
-    t = 1 - 2 * PLACE * x
-    total = 0.0
-    for coefficient in _series(TERMS[c.dtype.itemsize]):
-        total = total * t + float(coefficient)
-    return _upwards(total * x, c, order, lambda one, two: one * two, 1.0)
+    """Return ``g_n(c) = ∫_0^∞ r^n exp(−r²/2 − cr) dr`` for n = 0, …, order; c ≥ 0 of NumPy or JAX, any shape.
 
-
-def tail_moments(c: Any, order: int) -> list[Any]:
-    """Return the same with all digits at large c too, each by a polynomial of its own."""
+    Each has a polynomial of its own: the recurrence upwards loses all digits at large c.
+    """
     x = 1 / (c + PLACE)
     t = 1 - 2 * PLACE * x
     orders = []
@@ -120,18 +112,9 @@ def moment_differences(p: Any, q: Any, order: int) -> list[Differences]:
     for coefficient in _series(TERMS[p.dtype.itemsize]):
         total = total.times(t) + constant(float(coefficient))
     place = Differences(0.0, p, q, 0.0)
-    return _upwards(total.times(inverse), place, order, Differences.times, constant(1.0))
-
-
-def _upwards(ratio: Any, c: Any, order: int, times: Callable, unit: Any) -> list[Any]:
-    """Go up from M by ``g_1 = 1 − c g_0`` and ``g_{n+1} = n g_{n−1} − c g_n``, by parts."""
-    scaled = lambda value, factor: times(value, _multiple(unit, factor))
-    orders = [ratio]
+    # g_1 = 1 − c g_0 and g_{n+1} = n g_{n−1} − c g_n, by parts
+    orders = [total.times(inverse)]
     for n in range(order):
-        before = unit if n == 0 else scaled(orders[-2], float(n))
-        orders.append(before + scaled(times(c, orders[-1]), -1.0))
+        before = orders[-2].scaled(float(n)) if n else constant(1.0)
+        orders.append(before + place.times(orders[-1]).scaled(-1.0))
     return orders
-
-
-def _multiple(unit: Any, factor: float) -> Any:
-    return constant(factor) if isinstance(unit, Differences) else factor

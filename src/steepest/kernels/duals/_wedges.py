@@ -27,7 +27,7 @@ import numpy as np
 from jaxtyping import Array
 from numpy.typing import NDArray
 
-from steepest.kernels.duals._mills import Differences, moment_differences, moments, tail_moments
+from steepest.kernels.duals._mills import Differences, moment_differences, moments
 from steepest.nn.activations import Ramp, Split, arc_cosines
 
 FLAT = {4: 1e-18, 8: 1e-30}  # least 1 ± ρ, by whose root is divided
@@ -314,12 +314,11 @@ def _sector(
     tilt = jnp.where(first, q, p)
     gap = jnp.where(first, ahead, behind)
     level = jnp.where(first, h, k)
-    half = _half_plane(wedge, products, threshold, tilt, gap, level, turn, first, one, two)
+    half = _half_plane(products, threshold, tilt, gap, level, turn, first, one, two)
     return sector, [jnp.where(crossed, part, 0.0) for part in half]
 
 
 def _half_plane(
-    wedge: Wedge,
     products: Any,
     threshold: Array,
     tilt: Array,
@@ -341,15 +340,15 @@ def _half_plane(
     exponent = -(level**2) / 2 + tilt * (2 * gap + tilt * spread) / 2
     density = jnp.exp(jnp.minimum(exponent, 0.0)) / math.sqrt(2 * math.pi)
     order = max(sum(product.powers) for product, _ in products)
-    ratio = _moments(wedge, jnp.maximum(threshold, 0.0), order)
+    ratio = moments(jnp.maximum(threshold, 0.0), order)
     of_edge = _normal_moments(mean, spread, order)
 
     def integral(power: int, other: int) -> Array:
-        parts = [
-            math.comb(other, j) * turn.rho**j * of_edge[other - j] * ratio[power + j]
-            for j in range(other + 1)
-        ]
-        return sum(parts[1:], parts[0])
+        total = jnp.zeros_like(density)
+        for j in range(other + 1):
+            chosen = math.comb(other, j) * turn.rho**j * of_edge[other - j]
+            total = total + chosen * ratio[power + j]
+        return total
 
     totals = [jnp.zeros_like(density)] * len(products[0][1])
     for product, coefficients in products:
@@ -387,7 +386,7 @@ def _integrand(
     elif wedge.cone:
         at = [Differences(moment, 0.0, 0.0, 0.0) for moment in _at_zero(order)]
     else:
-        at = [Differences(moment, 0.0, 0.0, 0.0) for moment in _moments(wedge, c, order)]
+        at = [Differences(moment, 0.0, 0.0, 0.0) for moment in moments(c, order)]
     first = towards * one.root
     second = away * two.root
     totals = [jnp.zeros_like(c)] * count
@@ -406,12 +405,6 @@ def _sign(sector: _Sector, power: int, other: int) -> Any:
         return 1.0
     first, second = sector.beyond
     return jnp.where(first, -((-1.0) ** other), jnp.where(second, -((-1.0) ** power), 1.0))
-
-
-def _moments(wedge: Wedge, c: Array, order: int) -> list[Array]:
-    """Return the moments at c: where nothing decays the density is small at large c, and with it their rounding."""
-    decays = wedge.first_rate or wedge.second_rate
-    return tail_moments(c, order) if decays else moments(c, order)
 
 
 def _at_zero(order: int) -> list[float]:

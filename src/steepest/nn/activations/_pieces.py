@@ -97,6 +97,11 @@ class Split(NamedTuple):
         return Split((0.0, *slope.base), ramps)
 
     @property
+    def gap(self) -> float:
+        """Return how far from the origin the function is zero: 0.0 if it is not."""
+        return 0.0 if any(self.base) else min((ramp.distance for ramp in self.ramps), default=0.0)
+
+    @property
     def continuous(self) -> bool:
         """Tell whether no ramp jumps."""
         return not any(ramp.start for ramp in self.ramps)

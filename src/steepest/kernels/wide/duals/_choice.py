@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from steepest.core.errors import UserError
 from steepest.kernels.duals._expectations import at_rest
 from steepest.kernels.wide.duals._closed import Closed
-from steepest.kernels.wide.duals._piecewise import UNKNOWN, Piecewise, Wedges
+from steepest.kernels.wide.duals._piecewise import FARTHEST, UNKNOWN, Piecewise, Wedges
 from steepest.kernels.wide.duals._scale_invariant import ScaleInvariant
 from steepest.kernels.wide.duals._series import (
     Expansion,
@@ -81,10 +81,18 @@ def _of_kinks(
     activation: Activation, variances: NDArray[np.float64] | None, room: float
 ) -> Piecewise:
     """Choose the way of an activation with corners or jumps."""
-    if pieces_of(activation) is not None:
+    pieces = pieces_of(activation)
+    split = None if pieces is None else pieces.split()
+    if split is not None:
         if variances is None:
             return Piecewise(activation, UNKNOWN, empty=True)
         high = float(variances.max(initial=0.0)) or 1.0
+        least = float(variances.min(where=variances > 0, initial=high))
+        if split.gap > FARTHEST * math.sqrt(least * room):
+            raise UserError(
+                f"{activation.name} is zero up to {split.gap:g}, more than {FARTHEST:g} deviations of signals of the "
+                f"variance {least:.3g}, so that next to nothing is left of them; use a larger c_w or c_b"
+            )
         # few programs serve many inputs: their numbers of nodes follow from powers of two
         high = 2.0 ** math.ceil(math.log2(room * high))
         return Piecewise(activation, high, empty=not variances.all())

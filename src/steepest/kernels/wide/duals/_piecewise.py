@@ -22,6 +22,7 @@ from steepest.kernels.duals._wedges import ramp_expectations
 from steepest.kernels.wide.duals._bounds import Bends, Singles, Tolerances
 from steepest.nn.activations import Activation, Pieces, Split, jumps, pieces_of
 
+FARTHEST = 8.0  # deviations of the nearest knot, of an activation that is zero around the origin
 UNKNOWN = 1e3  # variance up to which expectations are exact where JAX traces variances
 
 
@@ -60,16 +61,24 @@ class Piecewise:
 
     @property
     def nodes(self) -> int:
-        """Count the nodes of the rule for angles: exponentials are sharp at large variances."""
+        """Count the nodes of the rule for angles.
+
+        Exponentials are sharp at large variances. So are far knots where nothing else is left to compare with.
+        """
         rates = [-term.rate for ramp in self.split.ramps for term in ramp.terms]
         steepness = max(rates, default=0.0) * math.sqrt(self.high)
+        steepness = max(steepness, FARTHEST if self.split.gap else 0.0)
         return max(16, 8 * math.ceil((4 + 12 * math.sqrt(steepness)) / 8))
 
     def tolerances(self, eps: float) -> Tolerances:
         """Return its errors in an arithmetic of this precision."""
         corner = _root_law(sum(abs(slope) for _, _, slope in jumps(self.activation)))
         jump = _root_law(sum(abs(value) for _, value, _ in jumps(self.activation)))
-        rounding = 16 * eps * _cancellation(self.activation, self.high)
+        decays = any(term.rate for ramp in self.split.ramps for term in ramp.terms)
+        # differences of exponentials are those of a polynomial that is 3e-15 from Mills' ratio
+        # h has its rounding, and with it exp(−h²/2), of which all is made where σ is zero around the origin
+        eps = 16 * eps if self.split.gap else eps
+        rounding = (32 * eps + 2e-13 * decays) * _cancellation(self.activation, self.high)
         return Tolerances(rounding, rounding, corner, jump)
 
     def singles(self, variances: NDArray[np.float64]) -> Singles:
@@ -176,8 +185,8 @@ class Wedges:
         ]
         slope = self.split.derivative()
         functions = ((self.split, self.split),) if self.jumps else ((self.split,) * 2, (slope,) * 2)
-        # half of the nodes will do for single precision
-        nodes = self.nodes if k.dtype == jnp.float64 else self.nodes // 2
+        # fewer nodes will do for single precision
+        nodes = self.nodes if k.dtype == jnp.float64 else max(12, self.nodes // 2)
         ramps = ramp_expectations(functions, nodes, k, *roots)
         if self.empty:
             live = one[0] * two[0] > 0
