@@ -12,6 +12,7 @@ from jaxtyping import Array
 from steepest.core.errors import UserError
 from steepest.core.signatures import checked
 from steepest.nn.activations import Activation, activation
+from steepest.nn.layers._beside import Beside
 from steepest.nn.layers._layer import Part, Scheme, Signal, need_space, same
 from steepest.nn.layers._linear import Dense, Weights
 from steepest.nn.layers._masks import Mask
@@ -63,16 +64,16 @@ class Attention(Weights):
             keys = jax.random.split(key, len(parts))
             return {name: part.init(k) for (name, part), k in zip(parts.items(), keys, strict=True)}
 
-        def apply(params: Params, x: Array, mask: Mask, key: Key | None) -> Array:
-            heads = lambda name: self._heads(parts[name].apply(params[name], x, mask, key))
+        def apply(params: Params, x: Array, beside: Beside, key: Key | None) -> Array:
+            heads = lambda name: self._heads(parts[name].apply(params[name], x, beside, key))
             query = heads("query")
             keys = query if self.tied else heads("key")
             logits = jnp.einsum("nphk,nqhk->nhpq", query, keys)
             logits = self.sharpness / self.key ** SCALES[self.scale] * logits
-            weights = self._weigh(logits, mask)
+            weights = self._weigh(logits, beside.mask)
             mixed = jnp.einsum("nhpq,nqhk->nphk", weights, heads("value"))
             mixed = mixed.reshape(*x.shape[:-1], -1)
-            return parts["output"].apply(params["output"], mixed, mask, key)
+            return parts["output"].apply(params["output"], mixed, beside, key)
 
         def extend(draft: Draft, source: int) -> int:
             if self.scale != "1/d":
