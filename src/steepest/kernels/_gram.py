@@ -20,7 +20,6 @@ from steepest.kernels.connected._direct import Direct
 from steepest.kernels.connected._layers import predict_signal
 from steepest.kernels.connected._tabulated import Tabulated, part, put, squares
 from steepest.kernels.wide import (
-    Mask,
     NoSeriesError,
     Positions,
     Scaled,
@@ -36,7 +35,16 @@ from steepest.kernels.wide import (
 )
 from steepest.nn.activations import jumps
 from steepest.nn.layers import WideLimit
-from steepest.nn.layers._masks import NO_POSITIONS, NO_SECOND_SET, blanked
+from steepest.nn.layers._beside import (
+    ALONE,
+    NOTHING,
+    Beside,
+    Besides,
+    as_graphs,
+    is_masked,
+    need_second,
+)
+from steepest.nn.layers._masks import NO_POSITIONS, blanked
 from steepest.nn.networks import Limit
 
 LARGEST = 4e9  # bytes of the kernels between all positions that are given at once
@@ -74,6 +82,8 @@ def gram(
     *,
     mask: Bool[np.ndarray, "n ..."] | None = None,
     other_mask: Bool[np.ndarray, "m ..."] | None = None,
+    graphs: Float[np.ndarray, "..."] | None = None,
+    other_graphs: Float[np.ndarray, "..."] | None = None,
     tile: int | None = None,
     tolerance: float | None = None,
 ) -> Gram:
@@ -98,6 +108,9 @@ def gram(
             for sequences of different length that are filled up, and for images with missing pixels, and means what
             it means to the ``apply`` of ``network``. Numbers at positions that do not exist are not read.
         other_mask: that of the second set.
+        graphs: of a network with ``aggregate()`` without a matrix: weights between positions beside each input, shape
+            ``(n, P, P)``, or ``(P, P)`` for all inputs; entry (p, q) is the weight of position q in output p.
+        other_graphs: those of the second set.
         tile: rows of the square tiles in which the matrix is computed.
         tolerance: of the table, or of each activation's expectation, relative to √(K_αα K_ββ).
 
@@ -111,16 +124,18 @@ def gram(
     [[6.0, 1.3714], [1.3714, 6.0]]
     """
     check_limit_given(limit, traces=True)
-    if is_traced(limit, x, other):
+    besides = (Beside(mask, graphs), Beside(other_mask, other_graphs))
+    if is_traced(limit, x, other, graphs, other_graphs):
+        need_second(other, besides[1])
         inside: Any = traced_gram(
-            limit, _traced_inputs(x, limit), _traced_inputs(other, limit), mask, other_mask
+            limit, _traced_inputs(x, limit), _traced_inputs(other, limit), besides
         )
         return Gram(*inside)
-    scaling = scaling_of(limit, x, other, mask, other_mask)
-    x, other, masks = checked_inputs(limit, scaling.x, scaling.other, mask, other_mask)
-    way = evaluator(limit, x, other, tolerance, masks, once=True)
-    rows = rows_of(way, x, masks, 0)
-    columns = rows if other is None else rows_of(way, other.astype(x.dtype), masks, 1)
+    scaling = scaling_of(limit, x, other, besides)
+    x, other, besides = checked_inputs(limit, scaling.x, scaling.other, besides)
+    way = evaluator(limit, x, other, tolerance, besides, once=True)
+    rows = rows_of(way, x, besides[0])
+    columns = rows if other is None else rows_of(way, other.astype(x.dtype), besides[1])
     shape = (len(x), columns[0].shape[-2])
     out = np.empty((2, *shape), x.dtype)
     fill(out, way, rows, columns, symmetric=other is None, tile=tile)
@@ -163,13 +178,13 @@ class Scaling(NamedTuple):
         return self.scaled.back(kernel, degree)
 
 
-def scaling_of(limit: Limit | WideLimit, x: Any, other: Any, mask: Any, other_mask: Any) -> Scaling:
+def scaling_of(limit: Limit | WideLimit, x: Any, other: Any, besides: Besides) -> Scaling:
     """Return the inputs with norms that the precision holds, where kernels may be scaled back; else as they are."""
     check_limit_given(limit)
     wide = nodes_of(limit) if isinstance(limit, Limit) else limit
     behind = degrees(wide)
-    first = _scalable(as_floats("inputs", x), mask)
-    second = None if other is None else _scalable(as_floats("inputs", other), other_mask)
+    first = _scalable(as_floats("inputs", x), besides[0].mask)
+    second = None if other is None else _scalable(as_floats("inputs", other), besides[1].mask)
     as_given = Scaling(x, other, None, behind)
     if behind[-1] is None or first is None or (second is None and other is not None):
         return as_given
@@ -189,14 +204,8 @@ def _scalable(x: NDArray, mask: Any) -> NDArray | None:
     return x if np.isfinite(x).all() else None
 
 
-Masks = tuple[Mask, Mask | None]
-"""Which positions exist, of the first inputs and of a second set."""
-
-
-def checked_inputs(
-    limit, x, other, mask, other_mask
-) -> tuple[NDArray, NDArray | None, Masks | None]:
-    """Return checked inputs, which are zero where no position exists, and checked masks if there are any."""
+def checked_inputs(limit, x, other, besides: Besides) -> tuple[NDArray, NDArray | None, Besides]:
+    """Return checked inputs, which are zero where no position exists, with checked masks and graphs beside them."""
     check_limit_given(limit)
     if isinstance(limit, Limit) and other is not None:
         x, other = as_floats("inputs", x), as_floats("inputs", other)
@@ -204,32 +213,35 @@ def checked_inputs(
             raise UserError(
                 f"both sets of inputs need the same dimension, got {x.shape[1]} and {other.shape[1]}"
             )
-    if mask is None and other_mask is None:
-        return as_inputs(x, limit), None if other is None else as_inputs(other, limit), None
-    if isinstance(limit, Limit):
+    need_second(other, besides[1])
+    masked = is_masked(besides)
+    if masked and isinstance(limit, Limit):
         raise UserError(NO_POSITIONS)
-    if other is None and other_mask is not None:
-        raise UserError(NO_SECOND_SET)
-    x, first = _with_mask(limit, x, mask)
+    x, first = _with_beside(limit, x, besides[0], masked)
     if other is None:
-        return x, None, (first, None)
-    other, second = _with_mask(limit, other, other_mask)
+        return x, None, (first, NOTHING)
+    other, second = _with_beside(limit, other, besides[1], masked)
     return x, other, (first, second)
 
 
-def _with_mask(limit: WideLimit, x, mask) -> tuple[NDArray, Mask]:
-    x = np.asarray(x)
-    if x.shape[1:] == limit.shape:  # else the inputs are what is wrong
-        mask = check_mask(limit, x, mask)
-        x = blanked(x, mask, np)
-    return as_inputs(x, limit), mask
+def _with_beside(
+    limit: Limit | WideLimit, x, beside: Beside, masked: bool
+) -> tuple[NDArray, Beside]:
+    """Return checked inputs and what is beside them; all positions exist where only other inputs have a mask."""
+    mask = None
+    if masked and isinstance(limit, WideLimit):
+        x = np.asarray(x)
+        if x.shape[1:] == limit.shape:  # else the inputs are what is wrong
+            mask = check_mask(limit, x, beside.mask)
+            x = blanked(x, mask, np)
+    inputs = as_inputs(x, limit)
+    sizes = limit.graphs if isinstance(limit, WideLimit) else frozenset[int]()
+    return inputs, Beside(mask, as_graphs(beside.graphs, sizes, inputs.shape[:1], np))
 
 
-def rows_of(
-    way: Tabulated | Direct | Positions, x: NDArray, masks: Masks | None, which: int
-) -> tuple:
-    """Return what a tile needs of each input of the first or the second set."""
-    return way.rows(x, masks[which]) if isinstance(way, Positions) and masks else way.rows(x)
+def rows_of(way: Tabulated | Direct | Positions, x: NDArray, beside: Beside) -> tuple:
+    """Return what a tile needs of each input."""
+    return way.rows(x, beside) if isinstance(way, Positions) else way.rows(x)
 
 
 class GramDiagonal(NamedTuple):
@@ -249,6 +261,7 @@ def gram_diagonal(
     x: Float[np.ndarray, "n ..."],
     *,
     mask: Bool[np.ndarray, "n ..."] | None = None,
+    graphs: Float[np.ndarray, "..."] | None = None,
 ) -> GramDiagonal:
     """Compute NNGP and NTK of each input with itself, at the cost of one pass over the inputs.
 
@@ -259,6 +272,7 @@ def gram_diagonal(
         limit: as for ``gram``.
         x: inputs, as for ``gram``.
         mask: which positions exist, as for ``gram``.
+        graphs: those beside the inputs, as for ``gram``.
 
     Raises:
         UserError: as ``gram``.
@@ -268,17 +282,17 @@ def gram_diagonal(
     >>> gram_diagonal(net.limit(), np.array([[1.0, 1.0], [1.0, 2.0]])).ntk.round(4).tolist()
     [6.0, 15.0]
     """
-    scaling = scaling_of(limit, x, None, mask, None)
-    x, _, masks = checked_inputs(limit, scaling.x, None, mask, None)
-    computed = _diagonal(limit, x, masks)
+    scaling = scaling_of(limit, x, None, (Beside(mask, graphs), NOTHING))
+    x, _, besides = checked_inputs(limit, scaling.x, None, (Beside(mask, graphs), NOTHING))
+    computed = _diagonal(limit, x, besides)
     if scaling.scaled is None:
         return computed
     return GramDiagonal(*(scaling.scaled.diagonal(k, scaling.degrees[-1]) for k in computed))
 
 
-def _diagonal(limit: Limit | WideLimit, x: NDArray, masks: Masks | None) -> GramDiagonal:
+def _diagonal(limit: Limit | WideLimit, x: NDArray, besides: Besides) -> GramDiagonal:
     if isinstance(limit, WideLimit):
-        k, theta = Positions.of(limit, x, None, None, masks=masks).rows(x)[0][..., 0]
+        k, theta = Positions.of(limit, x, None, None, besides=besides).rows(x)[0][..., 0]
         return GramDiagonal(k, theta)
     path = predict_signal(limit, squares(x))
     check_finite(path.variance[-1].astype(x.dtype))
@@ -294,6 +308,8 @@ def gram_positions(
     *,
     mask: Bool[np.ndarray, "n ..."] | None = None,
     other_mask: Bool[np.ndarray, "m ..."] | None = None,
+    graphs: Float[np.ndarray, "..."] | None = None,
+    other_graphs: Float[np.ndarray, "..."] | None = None,
     tolerance: float | None = None,
 ) -> Gram:
     """Compute NNGP and NTK between all positions of the outputs of a network that keeps them.
@@ -304,6 +320,8 @@ def gram_positions(
         other: a second set; the first without.
         mask: which positions exist, as for ``gram``; kernels are zero at those of the output that do not.
         other_mask: that of the second set.
+        graphs: those beside the inputs, as for ``gram``.
+        other_graphs: those of the second set.
         tolerance: of each activation's expectation, relative to √(K_αα K_ββ).
 
     Returns:
@@ -323,11 +341,12 @@ def gram_positions(
         raise UserError(
             "the output of this network has no positions; take gram, or end before flatten() or global_pool()"
         )
-    scaling = scaling_of(limit, x, other, mask, other_mask)
-    x, other, masks = checked_inputs(limit, scaling.x, scaling.other, mask, other_mask)
+    besides = (Beside(mask, graphs), Beside(other_mask, other_graphs))
+    scaling = scaling_of(limit, x, other, besides)
+    x, other, besides = checked_inputs(limit, scaling.x, scaling.other, besides)
     nodes = (len(limit.nodes) - 1,)
     _need_room(limit, nodes, x, x if other is None else other)
-    (last,) = behind_nodes(limit, nodes, x, other, tolerance, masks)
+    (last,) = behind_nodes(limit, nodes, x, other, tolerance, besides)
     return Gram(scaling.back(last[0], -1), scaling.back(last[1], -1), last[2])
 
 
@@ -355,6 +374,8 @@ def gram_layers(
     layers: Sequence[int] | None = None,
     mask: Bool[np.ndarray, "n ..."] | None = None,
     other_mask: Bool[np.ndarray, "m ..."] | None = None,
+    graphs: Float[np.ndarray, "..."] | None = None,
+    other_graphs: Float[np.ndarray, "..."] | None = None,
     tolerance: float | None = None,
 ) -> tuple[LayerGram, ...]:
     """Compute NNGP and NTK behind every layer of an infinitely wide network, in one pass over the network.
@@ -371,6 +392,8 @@ def gram_layers(
         layers: which layers are wanted, counted from 0, or from the end by negative numbers; by default all.
         mask: which positions exist, as for ``gram_positions``.
         other_mask: that of the second set.
+        graphs: those beside the inputs, as for ``gram``.
+        other_graphs: those of the second set.
         tolerance: as for ``gram``.
 
     Raises:
@@ -386,8 +409,9 @@ def gram_layers(
     flatten (2, 2)
     dense(1) (2, 2)
     """
-    scaling = scaling_of(limit, x, other, mask, other_mask)
-    x, other, masks = checked_inputs(limit, scaling.x, scaling.other, mask, other_mask)
+    besides = (Beside(mask, graphs), Beside(other_mask, other_graphs))
+    scaling = scaling_of(limit, x, other, besides)
+    x, other, besides = checked_inputs(limit, scaling.x, scaling.other, besides)
     if isinstance(limit, Limit):
         chosen = _chosen(layers, len(limit.layers))
         connected = _gram_of_connected_layers(limit, x, other, tolerance)
@@ -400,7 +424,7 @@ def gram_layers(
     stages = [limit.stages[index] for index in _chosen(layers, len(limit.stages))]
     nodes = tuple(stage.node for stage in stages)
     _need_room(limit, nodes, x, x if other is None else other)
-    kernels = behind_nodes(limit, nodes, x, other, tolerance, masks)
+    kernels = behind_nodes(limit, nodes, x, other, tolerance, besides)
     behind = [LayerGram(stage.name, *k) for stage, k in zip(stages, kernels, strict=True)]
     return tuple(_scaled_back(k, scaling, node) for k, node in zip(behind, nodes, strict=True))
 
@@ -550,13 +574,13 @@ def evaluator(
     x: NDArray,
     other: NDArray | None = None,
     tolerance: float | None = None,
-    masks: Masks | None = None,
+    besides: Besides = ALONE,
     *,
     once: bool = False,
 ) -> Tabulated | Direct | Positions:
     """Choose the faster way to the kernels of these inputs, and of no others if it is used ``once``."""
     if isinstance(limit, WideLimit):
-        return Positions.of(limit, x, other, tolerance, masks=masks)
+        return Positions.of(limit, x, other, tolerance, besides=besides)
     if Direct.suits(limit, x, other):
         return Direct.of(limit, x)
     pairs = len(x) * len(x if other is None else other)

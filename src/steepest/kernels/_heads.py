@@ -9,6 +9,7 @@ from steepest.kernels._gram import checked_inputs
 from steepest.kernels.finite._sampled import SampledGram
 from steepest.kernels.wide import over_heads
 from steepest.nn.layers import WideLimit
+from steepest.nn.layers._beside import NOTHING, Beside
 from steepest.nn.layers._nodes import AttendAtRandom
 from steepest.nn.networks import Limit
 from steepest.nn.types import Key
@@ -22,6 +23,7 @@ def gram_over_heads(
     heads: int = 64,
     count: int = 16,
     mask: Bool[np.ndarray, "n ..."] | None = None,
+    graphs: Float[np.ndarray, "..."] | None = None,
 ) -> SampledGram:
     """Estimate NNGP and NTK of a network with untied attention over √d, with standard errors.
 
@@ -40,6 +42,7 @@ def gram_over_heads(
         heads: in each layer of attention, of each draw.
         count: how many draws.
         mask: which positions exist, as for ``gram``.
+        graphs: those beside the inputs, as for ``gram``.
 
     Returns:
         kernels of shape ``(n, n)`` in float64, with the standard errors of their entries over draws.
@@ -69,8 +72,8 @@ def gram_over_heads(
             "this limit has no attention over √d, so that its kernels need no draws; take gram"
         )
     check_key(key)
-    x, _, masks = checked_inputs(limit, x, None, mask, None)
-    draws = over_heads(limit, x, key, heads, count, None if masks is None else masks[0])
+    x, _, besides = checked_inputs(limit, x, None, (Beside(mask, graphs), NOTHING))
+    draws = over_heads(limit, x, key, heads, count, besides[0])
     mean = draws.mean(0)
     error = draws.std(0, ddof=1) / np.sqrt(count)
     return SampledGram(mean[0], mean[1], error[0], error[1])

@@ -60,7 +60,10 @@ def run(steps, pairs, sides, c_w, c_b):
             }
             sides = [Side((), np.array([True])) for _ in sides]
         elif name == "lines":
-            pairs, sides = weighted(pairs, sides, *options)
+            rows, *outputs = options
+            pairs, sides = weighted(pairs, sides, (rows, rows), *outputs)
+        elif name == "graphs":
+            pairs, sides = weighted(pairs, sides, *options, sides[0].space, True)
         elif name == "attend":
             pairs = attended(pairs, sides, *options, c_w, c_b)
         elif name == "norm":
@@ -180,15 +183,15 @@ def together(side, k, axes):
 
 
 def weighted(pairs, sides, rows, outputs, keeps):
-    """Weighted sums of positions in one line; they exist where they stand, or where they read what exists."""
+    """Weighted sums of positions in one line, by the rows of each side; they exist where they stand or read any."""
     behind = []
-    for side in sides:
-        there = side.exists if keeps else (rows != 0) @ side.exists > 0
+    for side, matrix in zip(sides, rows, strict=True):
+        there = side.exists if keeps else (matrix != 0) @ side.exists > 0
         behind.append(Side(outputs, there))
     after = {}
     for (i, j), both in pairs.items():
         exists = np.outer(behind[i].exists, behind[j].exists)
-        after[i, j] = tuple(exists * (rows @ a @ rows.T) for a in both)
+        after[i, j] = tuple(exists * (rows[i] @ a @ rows[j].T) for a in both)
     return after, behind
 
 

@@ -9,6 +9,7 @@ from steepest.kernels import gram, gram_diagonal, kernel_function, sampled_gram
 from steepest.kernels.wide import Positions
 from steepest.kernels.wide._evaluate import by_all_pairs
 from steepest.nn.layers import (
+    Beside,
     conv,
     dense,
     flatten,
@@ -66,7 +67,7 @@ def test_kernels_by_matrices(name, whole):
         k, theta = masked.kernels(steps, x[i], x[j], (mask[i], mask[j]), 1.4, 0.1)
         np.testing.assert_allclose(kernels.nngp[i, j], k, rtol=1e-9)
         np.testing.assert_allclose(kernels.ntk[i, j], theta, rtol=1e-9)
-    way = Positions.of(limit, x, None, None, masks=None if whole else (mask, None))
+    way = Positions.of(limit, x, None, None, besides=(Beside(None if whole else mask), Beside()))
     rows = way.rows(way.surveyed[0])  # of zeros where no position exists
     block = slice(0, 3)
     with jax.enable_x64(True):

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Shaped
 
 Inputs = tuple[Shaped[Array, "n ..."], ...]
-"""Inputs, and a mask beside them if there is one."""
+"""Inputs, and a mask and graphs beside them if there are any."""
 Rows = TypeVar("Rows")
 
 

@@ -19,7 +19,16 @@ from steepest.kernels.finite._products import output_of, product_ntk
 from steepest.kernels.finite._structured import structured_ntk
 from steepest.kernels.finite._torch import is_torch_module, torch_ntk
 from steepest.nn.layers import LayeredNetwork
-from steepest.nn.layers._masks import NO_POSITIONS, NO_SECOND_SET, as_mask
+from steepest.nn.layers._beside import (
+    NOT_READ,
+    NOTHING,
+    Beside,
+    Besides,
+    as_graphs,
+    is_masked,
+    need_second,
+)
+from steepest.nn.layers._masks import NO_POSITIONS, as_mask
 from steepest.nn.networks import Mlp
 from steepest.nn.types import Network, Params
 
@@ -53,6 +62,8 @@ def empirical_ntk(
     *,
     mask: Bool[Array, "n ..."] | None = None,
     other_mask: Bool[Array, "m ..."] | None = None,
+    graphs: Float[Array, "..."] | None = None,
+    other_graphs: Float[Array, "..."] | None = None,
     method: Method = "auto",
     outputs: Outputs = "scalar",
 ) -> Array:
@@ -68,6 +79,9 @@ def empirical_ntk(
         mask: of a ``network(...)`` of layers: which positions exist, True or False, shape ``(n, *space)``; by default
             all.
         other_mask: that of x'.
+        graphs: of a ``network(...)`` with ``aggregate()`` without a matrix: weights between positions, shape
+            ``(n, P, P)``, or ``(P, P)`` for all inputs.
+        other_graphs: those of x'.
         method: ``"layerwise"`` sums over the layers of an ``mlp(...)`` or a ``network(...)`` and never holds the
             Jacobian of all of them; ``"jacobian"`` contracts the Jacobian leaf by leaf, in blocks of examples, so that
             memory stays bounded; ``"vectors"`` multiplies Θ with every unit vector, which needs least memory, and is
@@ -91,14 +105,14 @@ def empirical_ntk(
     >>> empirical_ntk(linear, jnp.ones(2), jnp.array([[3.0, 4.0]])).tolist()
     [[25.0]]
     """
+    besides = (Beside(mask, graphs), Beside(other_mask, other_graphs))
     check_apply(network)
     _need_choice("method", method, METHODS)
     _need_choice("choice of outputs", outputs, OUTPUTS)
     if is_torch_module(network):
-        if mask is not None or other_mask is not None:
-            raise UserError(NO_POSITIONS)
+        _need_none(besides)
         return torch_ntk(network, params, x, other, outputs)
-    network, first, second = _given(network, x, other, mask, other_mask)
+    network, first, second = _given(network, x, other, besides)
     apply = network.apply if isinstance(network, Network) else network
     container = output_of(apply, params, *first)
     if not isinstance(container, (tuple, list, dict)):
@@ -116,6 +130,7 @@ def empirical_ntk_diagonal(
     x: Float[Array, "n ..."],
     *,
     mask: Bool[Array, "n ..."] | None = None,
+    graphs: Float[Array, "..."] | None = None,
     outputs: Outputs = "scalar",
 ) -> Array:
     """Compute Θ_ii = ‖∇f(x_i)‖² of each input with itself, at the cost of one Jacobian and without pairs of inputs.
@@ -125,6 +140,7 @@ def empirical_ntk_diagonal(
         params: any pytree.
         x: inputs.
         mask: as for :func:`empirical_ntk`.
+        graphs: as for :func:`empirical_ntk`.
         outputs: ``"scalar"``; of k outputs ``"trace"``, ``"each"`` or ``"all"``.
 
     Returns:
@@ -139,7 +155,7 @@ def empirical_ntk_diagonal(
     """
     check_apply(network)
     _need_choice("choice of outputs", outputs, OUTPUTS)
-    network, first, _ = _given(network, x, None, mask, None)
+    network, first, _ = _given(network, x, None, (Beside(mask, graphs), NOTHING))
     apply = network.apply if isinstance(network, Network) else network
     _check_outputs(_output_shape(apply, params, first), len(first[0]), outputs)
     if not _without_interaction(network) and examples_interact(apply, params, first):
@@ -196,14 +212,21 @@ def _need_choice(what: str, value: str, choices: tuple[str, ...]) -> None:
 
 
 def _given(
-    network: Network | Callable[..., Array], x: Any, other: Any, mask: Any, other_mask: Any
+    network: Network | Callable[..., Array], x: Any, other: Any, besides: Besides
 ) -> tuple[Network | Callable[..., Array], Inputs, Inputs | None]:
     """Return a function of arrays with a row for each example, and these arrays of both sets."""
     if isinstance(x, (tuple, dict)) and not isinstance(network, (LayeredNetwork, Mlp)):
-        if mask is not None or other_mask is not None:
-            raise UserError(NO_POSITIONS)
+        _need_none(besides)
         return _of_several(network, x, other)
-    return network, *read_by(network, x, other, mask, other_mask)
+    return network, *read_by(network, x, other, besides)
+
+
+def _need_none(besides: Besides) -> None:
+    """Raise a UserError where something is given beside inputs of what reads nothing beside them."""
+    if is_masked(besides):
+        raise UserError(NO_POSITIONS)
+    if any(beside.graphs is not None for beside in besides):
+        raise UserError(NOT_READ)
 
 
 def _parts(apply: Callable[..., Any], container: Any) -> list[Callable[..., Array]]:
@@ -384,12 +407,13 @@ def _numbers(x: Any) -> np.ndarray:
 
 
 def read_by(
-    network: Network | Callable, x: Any, other: Any, mask: Any, other_mask: Any
+    network: Network | Callable, x: Any, other: Any, besides: Besides
 ) -> tuple[Inputs, Inputs | None]:
-    """Return what a network reads of both sets: inputs, and masks beside them if there are any.
+    """Return what a network reads of both sets: inputs, and masks and graphs beside them if there are any.
 
     Raises:
-        UserError: a mask of a network without positions, of a second set that is not there, or of another shape.
+        UserError: a mask or graphs of a network without positions, of a second set that is not there, or of another
+            shape.
     """
     x = jnp.asarray(x if isinstance(x, jax.Array) else _numbers(x))
     other = (
@@ -401,16 +425,21 @@ def read_by(
         raise UserError(f"this network reads real inputs, got {x.dtype}; give two columns")
     if not x.ndim:
         raise UserError("inputs need a row for each example, got one number; reshape it to (1, 1)")
-    if mask is None and other_mask is None:
-        return (x,), None if other is None else (other,)
     if not isinstance(network, LayeredNetwork):
-        raise UserError(NO_POSITIONS)
-    if other is None and other_mask is not None:
-        raise UserError(NO_SECOND_SET)
-    space = network.shape[:-1]
-    first = (x, as_mask(mask, (len(x), *space), jnp))
-    second = None if other is None else (other, as_mask(other_mask, (len(other), *space), jnp))
-    return first, second
+        _need_none(besides)
+    if all(array is None for beside in besides for array in beside):
+        return (x,), None if other is None else (other,)
+    assert isinstance(network, LayeredNetwork)
+    need_second(other, besides[1])
+    first = _with_beside(network, x, besides[0])
+    return first, None if other is None else _with_beside(network, other, besides[1])
+
+
+def _with_beside(network: LayeredNetwork, x: Array, beside: Beside) -> Inputs:
+    """Return inputs with a mask, and with graphs if the network reads any."""
+    mask = as_mask(beside.mask, (len(x), *network.shape[:-1]), jnp)
+    graphs = as_graphs(beside.graphs, network.graphs, x.shape[:1], jnp)
+    return (x, mask) if graphs is None else (x, mask, graphs)
 
 
 def ntk_top(

@@ -12,6 +12,7 @@ from steepest.core.errors import UserError
 from steepest.kernels._arguments import check_key
 from steepest.kernels.finite._blocks import Inputs
 from steepest.kernels.finite._empirical import kernel_of, read_by
+from steepest.nn.layers._beside import Beside
 from steepest.nn.types import Key, Network
 
 
@@ -39,6 +40,8 @@ def sampled_gram(
     *,
     mask: Bool[Array, "n ..."] | None = None,
     other_mask: Bool[Array, "m ..."] | None = None,
+    graphs: Float[Array, "..."] | None = None,
+    other_graphs: Float[Array, "..."] | None = None,
     count: int = 100,
 ) -> SampledGram:
     """Estimate NNGP and NTK of random networks of this width, with standard errors.
@@ -53,6 +56,8 @@ def sampled_gram(
         other: a second set, by default x again.
         mask: of a ``network(...)`` of layers: which positions exist, as for ``gram``.
         other_mask: that of the second set.
+        graphs: of a ``network(...)`` with ``aggregate()`` without a matrix, as for ``gram``.
+        other_graphs: those of the second set.
         count: how many networks are drawn.
 
     Raises:
@@ -71,7 +76,8 @@ def sampled_gram(
         raise UserError(f"expected a network, as of mlp(...), got {type(network).__name__}")
     if count < 2:
         raise UserError(f"a standard error needs at least two networks, got count={count}")
-    first, second = read_by(network, x, other, mask, other_mask)
+    besides = (Beside(mask, graphs), Beside(other_mask, other_graphs))
+    first, second = read_by(network, x, other, besides)
     moments = _moments(network, first, second, jax.random.split(key, count))
     means, squares = (np.asarray(values, float) for values in moments)
     # variance Σ (d − mean)²/(count − 1) of one draw, over count for the mean

@@ -262,7 +262,7 @@ def _of_classes(kernel: NDArray, y: NDArray) -> Laplace:
     """Algorithm 3.3: Newton's method with the block of each class and one system for their sum."""
 
     def likelihood(f: NDArray) -> float:
-        return float((y * f).sum() - np.sum(scipy.special.logsumexp(f, axis=1)))
+        return float((y * f).sum() - np.asarray(scipy.special.logsumexp(f, axis=1)).sum())
 
     def slope(f: NDArray) -> NDArray:
         return y - scipy.special.softmax(f, axis=1)

@@ -42,6 +42,7 @@ from steepest.kernels.tiled._files import (
 from steepest.kernels.tiled._matrix import ARRAYS, TILES, TiledGram, open_tiled
 from steepest.kernels.tiled._networks import alike, describe, jumping, probes
 from steepest.nn.layers import WideLimit
+from steepest.nn.layers._beside import Beside
 from steepest.nn.networks import Limit
 
 TILE = 2048  # rows of a tile
@@ -111,12 +112,17 @@ def tiled_gram(
             "devices are those of this process, at least one of them, and workers choose their own: "
             "give either submit or devices"
         )
-    x, other, masks = checked_inputs(limit, x, other, mask, other_mask)
+    if isinstance(limit, WideLimit) and limit.graphs:
+        raise UserError(
+            "tiled_gram stores no graphs beside inputs; take gram with graphs, for parts of the inputs if need be"
+        )
+    besides = (Beside(mask), Beside(other_mask))
+    x, other, besides = checked_inputs(limit, x, other, besides)
     other = None if other is None else other.astype(x.dtype, copy=False)
     tolerance = tolerance or TOLERANCE[x.dtype.itemsize]
-    given = dict(zip(ARRAYS, (x, other, *(masks or (None, None))), strict=True))
+    given = dict(zip(ARRAYS, (x, other, *(beside.mask for beside in besides)), strict=True))
     arrays = {name: array for name, array in given.items() if array is not None}
-    way = lambda: storable(limit, x, other, tolerance, masks)
+    way = lambda: storable(limit, x, other, tolerance, besides)
     manifest = _manifest(limit, arrays, tile, tuple(kernels), tolerance)
     _begin(Path(folder).absolute(), manifest, lambda: way_in_words(way()))
     gram = open_tiled(folder)
@@ -164,8 +170,8 @@ class _Source:
         x = self.x if down else self.other
         mask = self.mask if down else self.other_mask
         assert x is not None
-        masks = None if mask is None else (np.asarray(mask[part]), None)
-        return rows_of(self.way, np.asarray(x[part]), masks, 0)
+        beside = Beside(None if mask is None else np.asarray(mask[part]))
+        return rows_of(self.way, np.asarray(x[part]), beside)
 
     def values(self, i: int, j: int, device: jax.Device | None = None) -> NDArray:
         """Compute the kernels of a tile, shape ``(kernels, p, q)``, in blocks that stay in the processor's cache."""

@@ -20,7 +20,7 @@ from steepest.core.errors import UserError
 from steepest.core.reading import DAMAGE, check_regular, read_text
 from steepest.core.records import canonical_digest
 from steepest.core.writing import remove, temporary
-from steepest.kernels._gram import Masks, blocks, evaluator
+from steepest.kernels._gram import blocks, evaluator
 from steepest.kernels.connected._direct import Direct
 from steepest.kernels.connected._table import Factors, Table
 from steepest.kernels.connected._tabulated import Tabulated
@@ -33,6 +33,7 @@ from steepest.kernels.tiled._networks import (
 )
 from steepest.kernels.wide import Positions, plan_of
 from steepest.nn.layers import WideLimit
+from steepest.nn.layers._beside import ALONE, Besides
 from steepest.nn.networks import Limit
 
 MANIFEST = "manifest.json"
@@ -49,14 +50,14 @@ def storable(
     x: NDArray,
     other: NDArray | None,
     tolerance: float,
-    masks: Masks | None = None,
+    besides: Besides = ALONE,
 ) -> Way:
     """Choose the faster way to these kernels; a table where the activation cannot be found by its name.
 
     Raises:
         UserError: the tolerance cannot be met; a network of layers with an activation of the user's own.
     """
-    way = evaluator(limit, x, other, tolerance, masks)
+    way = evaluator(limit, x, other, tolerance, besides)
     own = [σ.name for σ in activations_of(limit) if not named(σ)]
     if own and isinstance(limit, WideLimit):
         raise UserError(

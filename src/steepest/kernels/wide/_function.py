@@ -21,6 +21,7 @@ from steepest.kernels.wide._survey import survey
 from steepest.kernels.wide._walk import Walk
 from steepest.kernels.wide.duals import Dual, Expansion, Piecewise, ScaleInvariant, Series
 from steepest.nn.layers import WideLimit
+from steepest.nn.layers._beside import Beside, Besides, as_graphs, is_masked
 from steepest.nn.layers._masks import NO_POSITIONS, as_mask, blanked
 from steepest.nn.layers._nodes import Activate, Input, Linear, Node, Normalize, Sum
 from steepest.nn.networks import Limit
@@ -31,10 +32,17 @@ CELLS = 2**16  # pairs of positions and inputs that are computed at a time
 
 
 class KernelFunction(Protocol):
-    """NNGP and NTK of two inputs without a batch axis, and of which of their positions exist."""
+    """NNGP and NTK of two inputs without a batch axis, and of which of their positions exist and their graphs."""
 
     def __call__(
-        self, x: Array, other: Array, mask: Array | None = None, other_mask: Array | None = None
+        self,
+        x: Array,
+        other: Array,
+        mask: Array | None = None,
+        other_mask: Array | None = None,
+        *,
+        graphs: Array | None = None,
+        other_graphs: Array | None = None,
     ) -> Kernels:
         """Return both kernels, two numbers in the precision of the inputs."""
         ...
@@ -45,6 +53,7 @@ def kernel_function(
     like: Float[np.ndarray, "n ..."],
     *,
     mask: Bool[np.ndarray, "n ..."] | None = None,
+    graphs: Float[np.ndarray, "..."] | None = None,
     tolerance: float = TOLERANCE,
 ) -> KernelFunction:
     """Return NNGP and NTK of one pair of inputs as a pure function, for ``jax.jit``, ``grad`` and ``vmap``.
@@ -58,12 +67,14 @@ def kernel_function(
             form the range of variances that its series covers, two times wider than theirs; beyond it, and beyond the
             precision, kernels are NaN.
         mask: which positions of these inputs exist, as for ``gram``; numbers at others are not read.
+        graphs: those beside these inputs, as for ``gram``.
         tolerance: of each activation's expectation, relative to √(K_αα K_ββ).
 
     Returns:
         a function of two inputs without a batch axis, which gives two numbers, in the precision of its inputs. Of a
         network of layers it also takes ``mask`` and ``other_mask``, shape ``space``: which positions of either exist,
-        all of them without. Where a mask leaves no position kernels are NaN.
+        all of them without. Where a mask leaves no position kernels are NaN. Of a network that reads graphs it needs
+        ``graphs`` and ``other_graphs`` by name, shape ``(P, P)``: that of either input.
 
     Raises:
         UserError: as ``gram``; an output that keeps its positions.
@@ -97,10 +108,16 @@ def kernel_function(
             check_range(like.reshape(len(like), -1))
         else:
             like = scaled(like, None).x
-        duals = _covering(plan, limit, like, mask, tolerance)
+        duals = _covering(plan, limit, like, Beside(mask, graphs), tolerance)
 
     def kernel(
-        x: Array, other: Array, mask: Array | None = None, other_mask: Array | None = None
+        x: Array,
+        other: Array,
+        mask: Array | None = None,
+        other_mask: Array | None = None,
+        *,
+        graphs: Array | None = None,
+        other_graphs: Array | None = None,
     ) -> Kernels:
         masked = mask is not None or other_mask is not None
         if masked:
@@ -115,8 +132,8 @@ def kernel_function(
         batch = lambda given: None if given is None else jnp.asarray(given)[None]
         one = read_in_range(jnp.asarray(x)[None], batch(mask), degree)
         two = read_in_range(jnp.asarray(other)[None], batch(other_mask), degree)
-        first = _walked(chosen, duals, one.x, batch(mask))
-        second = _walked(chosen, duals, two.x, batch(other_mask))
+        first = _walked(chosen, duals, one.x, Beside(batch(mask), graphs))
+        second = _walked(chosen, duals, two.x, Beside(batch(other_mask), other_graphs))
         pairs = evaluate(
             chosen, first.padded_duals(), len(general.nodes) - 1, first.sides, second.sides
         )
@@ -131,16 +148,18 @@ def kernel_function(
 
 
 def _covering(
-    plan: Plan, limit: Limit | WideLimit, like: np.ndarray, mask: Any, tolerance: float
+    plan: Plan, limit: Limit | WideLimit, like: np.ndarray, beside: Beside, tolerance: float
 ) -> tuple[Dual | None, ...]:
     """Choose expectations for inputs like these, of which some positions may be without signal."""
+    mask = beside.mask
     if mask is not None:
         _need_space(limit)
         mask = check_mask(plan.limit, like, mask)
         like = blanked(like, mask, np)
         plan = plan_of(plan.limit, masked=True)
     _need_finite(like)
-    duals = survey(plan, like, tolerance, room=ROOM, mask=mask).duals
+    graphs = as_graphs(beside.graphs, plan.limit.graphs, like.shape[:1], np)
+    duals = survey(plan, like, tolerance, room=ROOM, beside=Beside(mask, graphs)).duals
     return tuple(
         replace(d, empty=True) if isinstance(d, (ScaleInvariant, Piecewise, Series)) else d
         for d in duals
@@ -205,19 +224,16 @@ class TracedGram(NamedTuple):
     error: Array
 
 
-def traced_gram(
-    limit: Limit | WideLimit, x: Any, other: Any, mask: Any, other_mask: Any
-) -> TracedGram:
+def traced_gram(limit: Limit | WideLimit, x: Any, other: Any, besides: Besides) -> TracedGram:
     """Compute what ``gram`` does where JAX traces coefficients or inputs, some rows at a time."""
     general = nodes_of(limit) if isinstance(limit, Limit) else limit
-    if mask is not None or other_mask is not None:
+    if is_masked(besides):
         _need_space(limit)
-    plan = plan_of(general, masked=mask is not None or other_mask is not None)
+    plan = plan_of(general, masked=is_masked(besides))
     x = jnp.asarray(x, float)
-    first = _walked(plan, None, x, mask)
-    second = (
-        first if other is None else _walked(plan, None, jnp.asarray(other, x.dtype), other_mask)
-    )
+    first = second = _walked(plan, None, x, besides[0])
+    if other is not None:
+        second = _walked(plan, None, jnp.asarray(other, x.dtype), besides[1])
     columns = {i: [jnp.swapaxes(a, -1, -2) for a in arrays] for i, arrays in second.sides.items()}
     rows = {i: [jnp.moveaxis(a, -2, 0) for a in arrays] for i, arrays in first.sides.items()}
     duals = first.padded_duals()
@@ -254,14 +270,17 @@ def _remainders(walk: Walk) -> list[Array]:
     return remainders
 
 
-def _walked(plan: Plan, duals: tuple[Dual | None, ...] | None, x: Any, mask: Any) -> Walk:
+def _walked(plan: Plan, duals: tuple[Dual | None, ...] | None, x: Any, beside: Beside) -> Walk:
     """Compute what pairs need of each input by itself, ``(n, *shape)``."""
     if not jnp.issubdtype(x.dtype, jnp.floating):
         x = x.astype(float)
+    mask = beside.mask
     if plan.masked:
         mask = as_mask(mask, (len(x), *plan.limit.spaces[0]), jnp)
         x = blanked(x, mask, jnp)
-    walk = Walk.begin(plan, x, mask, tolerance=TOLERANCE, duals=duals, xp=jnp)
+    graphs = as_graphs(beside.graphs, plan.limit.graphs, x.shape[:1], jnp)
+    given = Beside(mask, None if graphs is None else graphs.astype(x.dtype))
+    walk = Walk.begin(plan, x, given, tolerance=TOLERANCE, duals=duals, xp=jnp)
 
     def with_itself(index: int) -> tuple[Array, Array | None]:
         duals = walk.padded_duals()

@@ -21,12 +21,12 @@ from steepest.core.precision import arithmetic
 from steepest.kernels.wide._evaluate import behind_node, gained
 from steepest.kernels.wide._layouts import AllPairs
 from steepest.kernels.wide._plan import plan_of
-from steepest.kernels.wide._presence import Mask
 from steepest.kernels.wide._rule import Pairs, Values
 from steepest.kernels.wide._walk import Walk
 from steepest.kernels.wide.duals import Dual
 from steepest.nn.activations import Activation
 from steepest.nn.layers import WideLimit
+from steepest.nn.layers._beside import Beside
 from steepest.nn.layers._nodes import Attend, AttendAtRandom, AttendEntrywise
 from steepest.nn.types import Key
 
@@ -36,7 +36,7 @@ RANK = 1e-12  # eigenvalues of the queries' kernel below this share of the large
 
 
 def over_heads(
-    limit: WideLimit, x: NDArray, key: Key, heads: int, count: int, mask: Mask | None
+    limit: WideLimit, x: NDArray, key: Key, heads: int, count: int, beside: Beside
 ) -> Values:
     """Compute both kernels between all inputs for some draws of the heads, shape ``(count, 2, n, n)``.
 
@@ -46,13 +46,13 @@ def over_heads(
         key: random key of the draws.
         heads: drawn in each layer of attention, of each draw.
         count: how many draws.
-        mask: which positions exist, ``(n, *space)``.
+        beside: which positions exist, and graphs of the inputs.
     """
-    plan = plan_of(limit, masked=mask is not None, drawn=True)
+    plan = plan_of(limit, masked=beside.mask is not None, drawn=True)
     first = next(i for i, node in enumerate(limit.nodes) if isinstance(node, AttendAtRandom))
     x = x.astype(np.float64)
     with arithmetic(double=True):
-        walk = Walk.begin(plan, x, mask, tolerance=TOLERANCE, room=ROOM)
+        walk = Walk.begin(plan, x, beside, tolerance=TOLERANCE, room=ROOM)
         start = Draw(walk, [], heads)
         start.go_on(0, first, key)
         duals = None

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from steepest.core.precision import arithmetic
 from steepest.kernels.wide._evaluate import at_nodes
 from steepest.kernels.wide._positions import Positions, blocks_of
-from steepest.kernels.wide._presence import Mask
 from steepest.kernels.wide._rule import Diagonal, Pairs
 from steepest.kernels.wide._survey import error_of
 from steepest.nn.layers import WideLimit
+from steepest.nn.layers._beside import ALONE, Besides
 
 CELLS = 2**22  # pairs of positions of pairs of inputs that are computed at a time
 
@@ -36,7 +36,7 @@ def behind_nodes(
     x: NDArray,
     other: NDArray | None,
     tolerance: float | None,
-    masks: tuple[Mask, Mask | None] | None = None,
+    besides: Besides = ALONE,
 ) -> list[BehindNode]:
     """Compute both kernels behind some nodes, for all pairs of inputs and of positions, in one pass.
 
@@ -46,15 +46,14 @@ def behind_nodes(
         x: inputs, shape ``(n, *shape)``.
         other: a second set, ``(m, *shape)``; the first without.
         tolerance: of each activation's expectation.
-        masks: which positions exist, of both sets; all without.
+        besides: which positions exist, and graphs, of both sets.
 
     Raises:
         UserError: no signal reaches the output; an activation has no known expectation.
     """
-    way = Positions.of(limit, x, other, tolerance, positions=True, keep=nodes, masks=masks)
-    first_mask, second_mask = masks or (None, None)
-    rows = way.rows(x, first_mask)
-    columns = rows if other is None else way.rows(other.astype(x.dtype), second_mask)
+    way = Positions.of(limit, x, other, tolerance, positions=True, keep=nodes, besides=besides)
+    rows = way.rows(x, besides[0])
+    columns = rows if other is None else way.rows(other.astype(x.dtype), besides[1])
     n = len(x)
     m = columns[0].shape[-2]
     spaces = [limit.spaces[node] for node in nodes]

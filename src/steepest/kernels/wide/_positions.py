@@ -15,11 +15,11 @@ from steepest.core.precision import arithmetic
 from steepest.kernels.connected._tabulated import TOLERANCE
 from steepest.kernels.wide._evaluate import evaluate
 from steepest.kernels.wide._plan import Plan, plan_of
-from steepest.kernels.wide._presence import Mask
 from steepest.kernels.wide._rule import Pairs, Sides
 from steepest.kernels.wide._survey import Survey, survey
 from steepest.kernels.wide.duals import Dual
 from steepest.nn.layers import WideLimit
+from steepest.nn.layers._beside import ALONE, NOTHING, Beside, Besides, beside_both
 
 
 class Blocks(NamedTuple):
@@ -66,7 +66,7 @@ class Positions:
         *,
         positions: bool = False,
         keep: tuple[int, ...] = (),
-        masks: tuple[Mask, Mask | None] | None = None,
+        besides: Besides = ALONE,
     ) -> "Positions":
         """Build it for these inputs.
 
@@ -77,29 +77,27 @@ class Positions:
             tolerance: of each activation's expectation.
             positions: whether those of the output are wanted.
             keep: nodes whose diagonals are wanted.
-            masks: which positions exist, of both sets; all without.
+            besides: which positions exist, and graphs, of both sets.
 
         Raises:
             UserError: the output keeps its positions; no signal reaches it; an activation has no known expectation.
         """
-        plan = plan_of(limit, positions=positions, masked=masks is not None)
+        plan = plan_of(limit, positions=positions, masked=besides[0].mask is not None)
         both = x if other is None else np.concatenate([x, other.astype(x.dtype)])
-        mask = None
-        if masks is not None:
-            mask = np.concatenate([m for m in masks if m is not None])
+        beside = besides[0] if other is None else beside_both(besides)
         at = tolerance or TOLERANCE[x.dtype.itemsize]
-        surveyed = survey(plan, both, at, keep=keep, mask=mask)
+        surveyed = survey(plan, both, at, keep=keep, beside=beside)
         return cls(plan, surveyed.duals, surveyed.error, (both, surveyed))
 
-    def rows(self, x: NDArray, mask: Mask | None = None) -> tuple[NDArray, ...]:
-        """Return what a tile needs of each input, whose positions exist by a mask; inputs come last but one in arrays.
+    def rows(self, x: NDArray, beside: Beside = NOTHING) -> tuple[NDArray, ...]:
+        """Return what a tile needs of each input; inputs come last but one in arrays.
 
         The diagonals of both kernels, ``(2, n, 1)``, then the numbers of each node at its positions.
         """
         if self.surveyed is not None and x is self.surveyed[0]:
             surveyed = self.surveyed[1]
         else:
-            surveyed = survey(self.plan, x, 1.0, self.duals, mask=mask)
+            surveyed = survey(self.plan, x, 1.0, self.duals, beside=beside)
         k = surveyed.output.k
         theta = np.zeros_like(k) if surveyed.output.theta is None else surveyed.output.theta
         arrays = [np.stack([k, theta])[..., None]]

@@ -90,6 +90,7 @@ class Step(NamedTuple):
         index: of the node.
         read: what is known behind its sources.
         exists: which positions of the first source exist, ``(*space, n)``; None where all do.
+        graphs: those beside the inputs, weights of position q in output p, ``(q, p, n)``; None where none are read.
         xp: NumPy, or JAX's twin of it.
         dual: the expectations of the node's activation, if it has one.
         bounded: whether errors are bounded, which is done in NumPy.
@@ -103,6 +104,7 @@ class Step(NamedTuple):
     index: int
     read: list[Diagonal]
     exists: Values | None
+    graphs: Values | None
     xp: ModuleType | Any
     dual: "Dual | None"
     bounded: bool

@@ -15,10 +15,10 @@ from steepest.core.errors import UserError
 from steepest.core.precision import arithmetic
 from steepest.kernels.wide._evaluate import attention_products, evaluate
 from steepest.kernels.wide._plan import Plan
-from steepest.kernels.wide._presence import Mask
 from steepest.kernels.wide._rule import Diagonal, Sides, Values
 from steepest.kernels.wide._walk import Walk
 from steepest.kernels.wide.duals import Dual
+from steepest.nn.layers._beside import NOTHING, Beside
 
 EMPTY = "a kernel is zero: no signal reaches the output; check c_w and c_b, and which positions the network reads"
 CELLS = 2**21  # pairs of positions of an input with itself that are computed at a time
@@ -63,7 +63,7 @@ def survey(
     duals: tuple[Dual | None, ...] | None = None,
     room: float = 1.05,
     keep: tuple[int, ...] = (),
-    mask: Mask | None = None,
+    beside: Beside = NOTHING,
 ) -> Survey:
     """Compute the diagonal of the recursion for inputs ``(n, *shape)``, in float64.
 
@@ -74,13 +74,13 @@ def survey(
         duals: those of a survey of more inputs; chosen here without.
         room: factor by which variances may be larger or smaller at other inputs.
         keep: nodes whose diagonals are wanted.
-        mask: which positions exist, ``(n, *space)``, for a plan with masks; the others are zero in x.
+        beside: which positions exist, for a plan with masks, where the others are zero in x; and graphs of the inputs.
 
     Raises:
         UserError: of an input that is not zero no signal arrives at the output, or an activation has no known
             expectation.
     """
-    walk = Walk.begin(plan, x, mask, tolerance=tolerance, room=room, duals=duals)
+    walk = Walk.begin(plan, x, beside, tolerance=tolerance, room=room, duals=duals)
     for index in range(1, len(plan.limit.nodes)):
         itself = partial(_with_itself, plan, walk, index)
         walk.step(index, itself, partial(_products, plan, walk, index))
@@ -100,9 +100,7 @@ def _products(plan: Plan, walk: Walk, index: int) -> Values:
     return products
 
 
-def _some_at_a_time(
-    plan: Plan, sides: Sides, run: Callable[[Sides], list[Values | None]]
-) -> list[Values | None]:
+def _some_at_a_time(plan: Plan, sides: Sides, run: Callable[[Sides], list[Values]]) -> list[Values]:
     """Compute arrays ``(…, n)`` of inputs, some after the others, in float64.
 
     Inputs are repeated up to a power of two, so that few programs serve any number of them.
@@ -118,11 +116,7 @@ def _some_at_a_time(
                 i: [jnp.asarray(a[..., chosen, :]) for a in arrays] for i, arrays in sides.items()
             }
             pieces.append(run(part))
-    joined = (
-        np.concatenate(arrays, axis=-1)
-        for arrays in zip(*pieces, strict=True)
-        if arrays[0] is not None
-    )
+    joined = (np.concatenate(arrays, axis=-1) for arrays in zip(*pieces, strict=True))
     return [array[..., :count] for array in joined]
 
 
@@ -130,9 +124,9 @@ def _with_itself(plan: Plan, walk: Walk, index: int) -> tuple[Values, Values | N
     """Compute a pooling of each input with itself, some inputs at a time."""
     duals = walk.padded_duals()
 
-    def run(part: Sides) -> list[Values | None]:
+    def run(part: Sides) -> list[Values]:
         pairs = evaluate(plan, duals, index, part, part, itself=1.0)
-        return [None if a is None else np.asarray(a)[..., 0] for a in pairs]
+        return [np.asarray(kernel)[..., 0] for kernel in pairs if kernel is not None]
 
     k, *theta = _some_at_a_time(plan, walk.sides, run)
     # signals that cancel leave a variance of the size and with the sign of what is rounded

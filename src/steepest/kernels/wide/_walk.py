@@ -24,6 +24,7 @@ from steepest.kernels.wide._presence import Mask, followed, presence
 from steepest.kernels.wide._rule import Computed, Diagonal, Presence, Step, Values
 from steepest.kernels.wide.duals import Dual, Series, dual_of
 from steepest.nn.activations import Activation
+from steepest.nn.layers._beside import Beside
 from steepest.nn.layers._nodes import Activate
 
 TYPICAL = 8.0  # relative error of a variance behind some layers, in units of the tolerance or of the precision
@@ -41,6 +42,7 @@ class Walk:
         room: factor by which variances may be larger or smaller at other inputs.
         duals: those of a survey of more inputs; chosen at each activation without.
         places: which positions exist behind each node.
+        graphs: those beside the inputs, ``(q, p, n)``, weights of position q in output p; None where none are read.
         chosen: the expectations of each node; None without activation.
         sides: numbers at single positions that pairs are computed from, by node.
         diagonals: of each node.
@@ -54,6 +56,7 @@ class Walk:
     room: float
     duals: tuple[Dual | None, ...] | None
     places: list[Presence]
+    graphs: Values | None
     chosen: list[Dual | None]
     sides: dict[int, list[Values]]
     diagonals: list[Diagonal]
@@ -64,7 +67,7 @@ class Walk:
         cls,
         plan: Plan,
         x: NDArray,
-        mask: Mask | None,
+        beside: Beside,
         *,
         tolerance: float,
         room: float = 1.0,
@@ -75,14 +78,16 @@ class Walk:
         eps = float(np.finfo(x.dtype).eps)
         inputs = xp.moveaxis(x.astype(np.float64) if xp is np else x, 0, -1)
         inputs = xp.moveaxis(inputs, -2, 0)  # (channels, *space, n)
-        places = _places(plan, len(x), mask, xp)
+        places = _places(plan, len(x), beside.mask, xp)
         sides = {0: [inputs[..., None], *_gain_side(places[0])]}
         square = (inputs**2).mean(0)
         start = Diagonal(square, None, inputs.mean(0))
         if xp is np:
             start = start._replace(g=4 * eps * square, v=np.zeros_like(square))
         chosen: list[Dual | None] = [None]
-        return cls(plan, xp, eps, tolerance, room, duals, places, chosen, sides, [start], [])
+        graphs = None if beside.graphs is None else xp.moveaxis(beside.graphs, (0, 1, 2), (2, 1, 0))
+        about = (plan, xp, eps, tolerance, room, duals, places, graphs)
+        return cls(*about, chosen, sides, [start], [])
 
     def copy(self) -> "Walk":
         """Return a walk that goes on from here by itself."""
@@ -121,7 +126,7 @@ class Walk:
         about = (dual, bounded, self.eps, typical, itself, products)
         exists = self.places[rule.node.sources[0]].exists
         exists = None if exists is None else self.xp.moveaxis(exists, 0, -1)
-        step = Step(self.plan, index, read, exists, self.xp, *about)
+        step = Step(self.plan, index, read, exists, self.graphs, self.xp, *about)
         numbers = rule.numbers(step)
         if sides := [*(side[..., None] for side in numbers), *_gain_side(self.places[index])]:
             self.sides[index] = sides  # what mixes positions reads it

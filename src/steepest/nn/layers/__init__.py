@@ -1,6 +1,7 @@
 """Networks layer by layer: one description of the finite network and of its limit."""
 
 from steepest.nn.layers._attention import attention as attention
+from steepest.nn.layers._beside import Beside as Beside
 from steepest.nn.layers._composition import add as add
 from steepest.nn.layers._composition import concatenate as concatenate
 from steepest.nn.layers._composition import multiply as multiply
@@ -17,6 +18,7 @@ from steepest.nn.layers._layer import Signal as Signal
 from steepest.nn.layers._layer import without_weights as without_weights
 from steepest.nn.layers._linear import conv as conv
 from steepest.nn.layers._linear import dense as dense
+from steepest.nn.layers._mixing import adjacency as adjacency
 from steepest.nn.layers._mixing import aggregate as aggregate
 from steepest.nn.layers._mixing import resize as resize
 from steepest.nn.layers._network import LayeredNetwork as LayeredNetwork

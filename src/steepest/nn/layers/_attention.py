@@ -12,6 +12,7 @@ from jaxtyping import Array
 from steepest.core.errors import UserError
 from steepest.core.signatures import checked
 from steepest.nn.activations import Activation, activation
+from steepest.nn.layers._beside import Beside
 from steepest.nn.layers._layer import Layer, Part, Scheme, Signal, need_space, same
 from steepest.nn.layers._linear import Dense, Weights
 from steepest.nn.layers._masks import Mask
@@ -75,15 +76,15 @@ class Attention(Weights):
             keys = jax.random.split(key, len(parts))
             return {name: part.init(k) for (name, part), k in zip(parts.items(), keys, strict=True)}
 
-        def apply(params: Params, x: Array, mask: Mask, key: Key | None) -> Array:
-            behind = lambda name, z: parts[name].apply(params[name], z, mask, key)
+        def apply(params: Params, x: Array, beside: Beside, key: Key | None) -> Array:
+            behind = lambda name, z: parts[name].apply(params[name], z, beside, key)
             heads = lambda name, z: self._heads(behind(name, z))
             seen = x if self.through is None else behind("through", x)
             query = heads("query", seen)
             keys = query if self.tied else heads("key", seen)
             logits = jnp.einsum("nphk,nqhk->nhpq", query, keys)
             logits = self.sharpness / self.key ** SCALES[self.scale] * logits
-            weights = self._weigh(logits, mask)
+            weights = self._weigh(logits, beside.mask)
             mixed = jnp.einsum("nhpq,nqhk->nphk", weights, heads("value", x))
             mixed = mixed.reshape(*x.shape[:-1], -1)
             return behind("output", mixed)

@@ -12,6 +12,7 @@ from jaxtyping import Array
 from steepest.core.errors import UserError
 from steepest.core.signatures import checked
 from steepest.nn.activations import activation
+from steepest.nn.layers._beside import Beside
 from steepest.nn.layers._elementwise import Activated
 from steepest.nn.layers._layer import Layer, LayerLike, Part, Scheme, Signal, keys_for
 from steepest.nn.layers._masks import Mask, blanked
@@ -45,10 +46,11 @@ class Serial(Layer):
             keys = jax.random.split(key, len(parts))
             return tuple(part.init(keys[i]) for i, part in enumerate(parts))
 
-        def apply(params: Params, x: Array, mask: Mask, key: Key | None) -> Array:
+        def apply(params: Params, x: Array, beside: Beside, key: Key | None) -> Array:
             for part, weights, of_part in zip(parts, params, keys_for(parts, key), strict=True):
-                x = part.apply(weights, x, mask, of_part)
-                mask = None if mask is None else part.exists(mask)
+                x = part.apply(weights, x, beside, of_part)
+                mask = None if beside.mask is None else part.exists(beside.mask)
+                beside = beside._replace(mask=mask)
                 x = x if mask is None else blanked(x, mask, jnp)
             return x
 
@@ -65,7 +67,7 @@ class Serial(Layer):
                     draft.mark(layer.name, source)
             return source
 
-        return Part(init, apply, signal, extend, exists)
+        return Part(init, apply, signal, extend, exists, _graphs_of(parts))
 
 
 @dataclass(frozen=True)
@@ -104,9 +106,9 @@ class Branched(Layer):
             keys = jax.random.split(key, len(parts))
             return tuple(part.init(keys[i]) for i, part in enumerate(parts))
 
-        def apply(params: Params, x: Array, mask: Mask, key: Key | None) -> Array:
+        def apply(params: Params, x: Array, beside: Beside, key: Key | None) -> Array:
             branches = zip(parts, params, keys_for(parts, key), strict=True)
-            return joined([part.apply(weights, x, mask, k) for part, weights, k in branches])
+            return joined([part.apply(weights, x, beside, k) for part, weights, k in branches])
 
         def exists(mask: Array) -> Mask:
             masks = [part.exists(mask) for part in parts]
@@ -123,7 +125,7 @@ class Branched(Layer):
 
         weighted = all(part.output.weighted for part in parts)
         output = Signal(self.space(parts), channels, weighted)
-        return Part(init, apply, output, extend, exists)
+        return Part(init, apply, output, extend, exists, _graphs_of(parts))
 
     def _need_one_shape(self, parts: list[Part]) -> None:
         shapes = [part.output.shape for part in parts]
@@ -176,7 +178,7 @@ class Add(Branched):
 
 
 @dataclass(frozen=True)
-class Beside(Branched):
+class Concatenated(Branched):
     """The channels of branches side by side; build it with :func:`concatenate`."""
 
     word = "concatenate"
@@ -305,7 +307,7 @@ def add(*branches: LayerLike, weights: Sequence[float] | None = None) -> Add:
 
 
 @checked
-def concatenate(*branches: LayerLike, space: int | None = None) -> Beside | Stacked:
+def concatenate(*branches: LayerLike, space: int | None = None) -> Concatenated | Stacked:
     """Put branches that read the same signal side by side: their channels, or their positions.
 
     Channels stand side by side in inception and dense networks. An activation may follow: it acts on each branch for
@@ -323,7 +325,7 @@ def concatenate(*branches: LayerLike, space: int | None = None) -> Beside | Stac
     0
     """
     layers = _several("concatenate", branches)
-    return Beside(layers) if space is None else Stacked(layers, int(space))
+    return Concatenated(layers) if space is None else Stacked(layers, int(space))
 
 
 def multiply(*branches: LayerLike) -> Multiply:
@@ -337,6 +339,11 @@ def multiply(*branches: LayerLike) -> Multiply:
     2
     """
     return Multiply(_several("multiply", branches))
+
+
+def _graphs_of(parts: list[Part]) -> frozenset[int]:
+    """Return the numbers of positions of all graphs that parts read."""
+    return frozenset().union(*(part.graphs for part in parts))
 
 
 def _several(name: str, branches: tuple[LayerLike, ...]) -> tuple[Layer, ...]:

@@ -9,8 +9,8 @@ from jaxtyping import Array
 from steepest.core.errors import UserError
 from steepest.core.given import traced
 from steepest.core.signatures import checked
+from steepest.nn.layers._beside import Beside
 from steepest.nn.layers._layer import Layer, Part, Scheme, Signal, same
-from steepest.nn.layers._masks import Mask
 from steepest.nn.layers._nodes import Draft, Drop, Kind
 from steepest.nn.networks._parameterization import _number_or_traced
 from steepest.nn.types import Key, Params
@@ -28,7 +28,7 @@ class Dropout(Layer):
         """Build it."""
         keep = 1 - self.rate
 
-        def apply(params: Params, x: Array, mask: Mask, key: Key | None) -> Array:
+        def apply(params: Params, x: Array, beside: Beside, key: Key | None) -> Array:
             if key is None:
                 return x
             kept = jax.random.bernoulli(key, keep, x.shape)

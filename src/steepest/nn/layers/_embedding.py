@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from steepest.core.errors import UserError
 from steepest.core.given import traced
 from steepest.core.signatures import checked
+from steepest.nn.layers._beside import Beside
 from steepest.nn.layers._layer import Layer, Part, Scheme, Signal, need_space, same
 from steepest.nn.layers._linear import WATCH, Use
-from steepest.nn.layers._masks import Mask
 from steepest.nn.layers._nodes import Concatenate, Draft, Embed, Kind, Sum
 from steepest.nn.networks._parameterization import _number_or_traced
 from steepest.nn.types import Key, Params
@@ -46,8 +46,8 @@ class Embedding(Layer):
         def init(key: Key) -> Params:
             return {"w": jax.random.normal(key, (channels, root.shape[1]))}
 
-        def apply(params: Params, x: Array, mask: Mask, key: Key | None) -> Array:
-            del mask, key
+        def apply(params: Params, x: Array, beside: Beside, key: Key | None) -> Array:
+            del beside, key
             rows = jnp.asarray(root, x.dtype).reshape(*signal.space, -1)
             rows = jnp.broadcast_to(rows, (len(x), *rows.shape))
             multiplier = self.c**0.5

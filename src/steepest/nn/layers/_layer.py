@@ -9,6 +9,7 @@ from jaxtyping import Array
 
 from steepest.core.errors import UserError
 from steepest.nn.activations import Activation
+from steepest.nn.layers._beside import Beside
 from steepest.nn.layers._masks import Mask
 from steepest.nn.layers._nodes import Draft
 from steepest.nn.networks import Parameterization
@@ -55,19 +56,22 @@ class Part(NamedTuple):
 
     Attributes:
         init: draws its parameters from a key.
-        apply: maps parameters and a signal ``(batch, *space, channels)`` to the next one; the mask says which positions
-            of the signal exist, and the others are zero. Dropout draws from the key, and drops nothing without one.
+        apply: maps parameters and a signal ``(batch, *space, channels)`` to the next one; the mask beside it says which
+            positions of the signal exist, and the others are zero. Dropout draws from the key, and drops nothing
+            without one.
         output: the signal behind it.
         extend: adds its nodes behind a node of a draft and returns the index of the last; raises where the limit of
             infinitely many channels is not known.
         exists: which positions of the output exist, by those of the signal; None where it has no positions.
+        graphs: numbers of positions of the graphs that it reads beside inputs.
     """
 
     init: Callable[[Key], Params]
-    apply: Callable[[Params, Array, Mask, Key | None], Array]
+    apply: Callable[[Params, Array, Beside, Key | None], Array]
     output: Signal
     extend: Callable[[Draft, int], int]
     exists: Callable[[Array], Mask]
+    graphs: frozenset[int] = frozenset()
 
 
 class Layer(ABC):
@@ -115,7 +119,7 @@ def without_weights(
     exists: Callable[[Array], Mask] = same,
 ) -> Part:
     """Return the part of a layer that has no parameters."""
-    plain = lambda params, x, mask, key: apply(x, mask)
+    plain = lambda params, x, beside, key: apply(x, beside.mask)
     return Part(lambda key: {}, plain, output, extend, exists)
 
 

@@ -13,8 +13,9 @@ from jaxtyping import Array
 from steepest.core.errors import UserError
 from steepest.core.fields import Count
 from steepest.core.signatures import checked
+from steepest.nn.layers._beside import Beside
 from steepest.nn.layers._layer import Layer, Part, Scheme, Signal, need_space, same
-from steepest.nn.layers._masks import Mask, behind_convolution
+from steepest.nn.layers._masks import behind_convolution
 from steepest.nn.layers._nodes import Draft, Kind, Linear
 from steepest.nn.layers._window import Window, one_or_several, times, window_of
 from steepest.nn.networks._parameterization import check_limit, width_factor
@@ -241,8 +242,8 @@ def _weights(
         b = jax.random.normal(for_biases, widths) if c_b else jnp.zeros(widths)
         return {"w": w, "b": c_b**0.5 * b}
 
-    def apply(params: Params, x: Array, mask: Mask, key: Key | None) -> Array:
-        del mask, key  # what does not exist is zero, and nothing is drawn
+    def apply(params: Params, x: Array, beside: Beside, key: Key | None) -> Array:
+        del beside, key  # what does not exist is zero, and nothing is drawn
         z = multiplier * product(params["w"], x)
         z = z + params["b"] if scheme.bias else z
         watch = params.get(WATCH)

@@ -16,7 +16,6 @@ from steepest.core.errors import UserError
 from steepest.nn.layers._window import Window
 
 NO_POSITIONS = "a mask says which positions exist, and mlp() has none; take network(...), or fill in what is missing"
-NO_SECOND_SET = "other_mask is that of a second set of inputs; give other too, or mask alone"
 
 
 def as_mask(mask: Any, shape: tuple[int, ...], xp: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Layers that mix positions by fixed weights: neighbourhoods of graphs, smoothing, images of another size."""
+"""Layers that mix positions by given weights: neighbourhoods of graphs, smoothing, images of another size."""
 
 import math
 from collections.abc import Sequence
@@ -16,10 +16,20 @@ from steepest.core.errors import UserError, nearest
 from steepest.core.fields import Count
 from steepest.core.given import numbers
 from steepest.core.signatures import checked
-from steepest.nn.layers._layer import Layer, Part, Scheme, Signal, need_space, without_weights
+from steepest.nn.layers._beside import NOTHING, Beside, floats_of
+from steepest.nn.layers._layer import (
+    Layer,
+    Part,
+    Scheme,
+    Signal,
+    need_space,
+    same,
+    without_weights,
+)
 from steepest.nn.layers._masks import Mask, behind_matrix, in_line
-from steepest.nn.layers._nodes import Draft, Mix
+from steepest.nn.layers._nodes import Draft, Mix, MixGiven
 from steepest.nn.layers._window import times
+from steepest.nn.types import Key, Params
 
 METHODS = ("nearest", "linear", "cubic", "lanczos3", "lanczos5")
 Rows = tuple[tuple[float, ...], ...]
@@ -56,6 +66,28 @@ class Aggregate(Layer):
 
 
 @dataclass(frozen=True)
+class AggregateGiven(Layer):
+    """Weighted sums of positions by a graph beside each input; build it with :func:`aggregate`."""
+
+    word = "aggregate"
+
+    def build(self, signal: Signal, scheme: Scheme, *, last: bool) -> Part:
+        """Build it for graphs of all positions in one line."""
+        need_space(self.word, signal)
+        positions = math.prod(signal.space)
+
+        def apply(params: Params, x: Array, beside: Beside, key: Key | None) -> Array:
+            lines = x.reshape(len(x), positions, -1)
+            return (floats_of(beside.graphs, x) @ lines).reshape(x.shape)
+
+        def extend(draft: Draft, source: int) -> int:
+            # sums over positions of Gaussian channels are Gaussian, given the graph
+            return draft.add(MixGiven((source,)), draft.kinds[source], signal.space)
+
+        return Part(lambda key: {}, apply, signal, extend, same, frozenset({positions}))
+
+
+@dataclass(frozen=True)
 class Resize(Layer):
     """Interpolates between positions; build it with :func:`resize`."""
 
@@ -83,23 +115,31 @@ class Resize(Layer):
 
 
 @checked
-def aggregate(matrix: Any, axis: int | None = None) -> Aggregate:
-    """Make weighted sums of positions, the same for all inputs: the neighbourhoods of a graph whose nodes they are.
+def aggregate(matrix: Any = None, axis: int | None = None) -> Aggregate | AggregateGiven:
+    """Make weighted sums of positions: the neighbourhoods of a graph whose nodes they are.
+
+    With a matrix the sums are the same for all inputs. Without one each input has a graph of its own, which is given
+    beside it: ``graphs`` of a network's ``apply``, of ``gram`` and of others, shape ``(n, P, P)``. ``adjacency`` makes
+    such graphs of lists of edges. Positions that do not exist by a mask weigh nothing.
 
     Args:
         matrix: shape ``(outputs, positions)``; entry (p, q) is the weight of position q in output p, positions in one
             line: an adjacency matrix, or one step of a random walk. A sparse matrix of SciPy is taken too; here it
-            becomes dense, as all pairs of positions do in the limit.
+            becomes dense, as all pairs of positions do in the limit. None where graphs differ from input to input.
         axis: the dimension of space along which positions are summed, for each position of the others; None for all
             positions in one line.
 
     Raises:
-        UserError: something else than a matrix of finite numbers.
+        UserError: something else than a matrix of finite numbers; an axis without a matrix.
+
+    Source: Du et al. 2019 (graph neural tangent kernels), for graphs that differ from input to input.
 
     >>> ring = np.roll(np.eye(4), 1, 0) + np.roll(np.eye(4), -1, 0)
     >>> len(aggregate(ring / 2).matrix)
     4
     """
+    if matrix is None:
+        return _of_graphs(axis)
     entries = matrix.toarray() if hasattr(matrix, "toarray") else matrix
     dense = np.asarray(numbers("matrix", entries), float)
     if dense.ndim != 2 or not dense.size or not np.isfinite(dense).all():
@@ -131,6 +171,66 @@ def resize(space: Count | Sequence[Count], method: str = "linear") -> Resize:
     return Resize(int(space) if isinstance(space, int) else tuple(map(int, space)), method)
 
 
+@checked
+def adjacency(edges: Any, positions: Count, weights: Any = None) -> NDArray[np.float64]:
+    """Make the matrices of graphs from lists of their edges, for ``graphs`` of networks with ``aggregate()``.
+
+    Args:
+        edges: pairs (p, q) of positions in one line, shape ``(n, E, 2)``, or ``(E, 2)`` of one graph: output p reads
+            position q. An undirected edge is two pairs. (−1, −1) fills up the lists of graphs with fewer edges.
+        positions: P, how many there are.
+        weights: of the edges, shape ``(n, E)`` or ``(E,)``; ones by default. Weights of equal pairs add up.
+
+    Returns:
+        shape ``(n, P, P)``, or ``(P, P)`` of one graph.
+
+    Raises:
+        UserError: pairs that are no whole numbers from −1 to P − 1, or with −1 in one place; other shapes; weights that
+            are not finite.
+
+    >>> adjacency([[0, 1], [1, 2], [-1, -1]], 3).tolist()
+    [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]]
+    """
+    pairs = np.asarray(numbers("edges", edges))
+    positions = int(positions)
+    if pairs.ndim not in (2, 3) or pairs.shape[-1] != 2:
+        raise UserError(
+            f"edges are pairs of positions, shape (n, E, 2) or (E, 2), got {pairs.shape}"
+        )
+    there = (pairs >= 0) & (pairs < positions) & (pairs % 1 == 0)
+    if not (there.all(-1) | (pairs == -1).all(-1)).all():
+        raise UserError(
+            f"edges are pairs of whole numbers from 0 to {positions - 1}, or (-1, -1) where a graph has fewer, got "
+            f"numbers from {pairs.min()} to {pairs.max()}"
+        )
+    factors = _weights_of_edges(weights, pairs.shape[:-1])
+    lists = np.atleast_3d(pairs.T).T.astype(int)  # one graph too has an axis of graphs
+    matrices = np.zeros((len(lists), positions, positions))
+    graph, edge = np.nonzero(lists[..., 0] >= 0)
+    p, q = lists[graph, edge].T
+    np.add.at(matrices, (graph, p, q), factors.reshape(lists.shape[:2])[graph, edge])
+    return matrices.reshape(*pairs.shape[:-2], positions, positions)
+
+
+def _weights_of_edges(weights: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    if weights is None:
+        return np.ones(shape)
+    factors = np.asarray(numbers("weights", weights), float)
+    if factors.shape != shape or not np.isfinite(factors).all():
+        raise UserError(
+            f"edges need one finite weight for each, shape {shape}, got shape {factors.shape}"
+        )
+    return factors
+
+
+def _of_graphs(axis: int | None) -> AggregateGiven:
+    if axis is not None:
+        raise UserError(
+            f"graphs beside inputs are of all positions in one line, got axis={axis}; leave axis out, or give a matrix"
+        )
+    return AggregateGiven()
+
+
 def _rows(matrix: NDArray) -> Rows:
     return tuple(map(tuple, matrix.tolist()))
 
@@ -143,7 +243,7 @@ def _mixed(signal: Signal, matrix: Rows, axis: int | None) -> Part:
 
     def apply(x: Array, mask: Mask) -> Array:
         lines = x.reshape(len(x) * before, along, behind * x.shape[-1])
-        return (jnp.asarray(array, x.dtype) @ lines).reshape(len(x), *space, -1)
+        return (floats_of(array, x) @ lines).reshape(len(x), *space, -1)
 
     def extend(draft: Draft, source: int) -> int:
         # sums over positions of Gaussian channels are Gaussian, of others unknown: what a channel was, it stays
@@ -165,7 +265,7 @@ def _in_turn(parts: list[Part], output: Signal) -> Part:
 
     def apply(x: Array, mask: Mask) -> Array:
         for part in parts:
-            x = part.apply({}, x, None, None)
+            x = part.apply({}, x, NOTHING, None)
         return x
 
     def extend(draft: Draft, source: int) -> int:

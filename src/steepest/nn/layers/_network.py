@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from steepest.core.errors import UserError
+from steepest.nn.layers._beside import Beside, as_graphs, one_size
 from steepest.nn.layers._composition import serial
 from steepest.nn.layers._layer import LayerLike, Scheme, Signal
 from steepest.nn.layers._masks import as_mask, blanked
@@ -28,12 +29,13 @@ class LayeredNetwork(Network):
     """A network of layers; build it with :func:`network`.
 
     Attributes:
-        apply: maps parameters, inputs and, if some positions do not exist, a mask to outputs (:func:`network`); a key
-            draws what ``dropout`` leaves out.
+        apply: maps parameters, inputs and, if some positions do not exist, a mask to outputs (:func:`network`); graphs
+            are those of ``aggregate()``, and a key draws what ``dropout`` leaves out.
         shape: of one input.
         output: shape of one output.
         parameterization: how widths enter.
         limit: gives the network's limit of infinitely many channels, for ``gram`` of ``steepest.kernels``.
+        graphs: numbers of positions of the graphs that it reads beside inputs: one number at most.
         watched: the ``apply`` that :func:`network` made, in which all weights can be watched; another one may read them
             in other ways too.
     """
@@ -44,6 +46,7 @@ class LayeredNetwork(Network):
     parameterization: Parameterization | None = None
     limit: Callable[[], WideLimit] = _unset
     watched: Callable[..., Array] | None = None
+    graphs: frozenset[int] = frozenset()
 
 
 def network(
@@ -64,6 +67,9 @@ def network(
     filled up, or images with missing pixels. The mask has True where a position exists, shape ``(n, *space)``.
     Positions that do not exist are zero to convolutions and ``flatten``, do not count in pooling, and are no keys of
     attention; without padding a window must exist as a whole.
+
+    ``apply(params, x, mask, graphs=A)`` reads a graph beside each input, if ``aggregate()`` without a matrix is among
+    the layers: weights between positions, shape ``(n, P, P)``, or ``(P, P)`` for all inputs alike.
 
     ``apply(params, x, mask, key=key)`` is the network in training: ``dropout`` draws from the key what it leaves out,
     for each row of x by itself. Without a key nothing is left out.
@@ -97,6 +103,7 @@ def network(
     part = body.build(
         start, Scheme(abc, _number_or_traced(c_w), _number_or_traced(c_b), bias), last=True
     )
+    one_size(part.graphs)  # refuses layers that no graph could serve together
     scalar = part.output.shape == (1,)
     output = () if scalar else part.output.shape
 
@@ -104,6 +111,7 @@ def network(
         params: Params,
         x: Float[Array, "..."],
         mask: Bool[Array, "..."] | None = None,
+        graphs: Float[Array, "..."] | None = None,
         *,
         key: Key | None = None,
     ) -> Array:
@@ -117,7 +125,8 @@ def network(
         if mask is not None:
             mask = as_mask(mask, (*batch, *start.space), jnp).reshape(x.shape[:-1])
             x = blanked(x, mask, jnp)
-        y = part.apply(params, x, mask, key)
+        weights = as_graphs(graphs, part.graphs, batch, jnp)
+        y = part.apply(params, x, Beside(mask, weights), key)
         return y.reshape(*batch, *output)
 
     name = f"network of {len(layers)} layers on {times(shape)}, {abc.name}"
@@ -134,4 +143,4 @@ def network(
             tuple(draft.stages),
         )
 
-    return LayeredNetwork(part.init, apply, name, shape, output, abc, limit, apply)
+    return LayeredNetwork(part.init, apply, name, shape, output, abc, limit, apply, part.graphs)

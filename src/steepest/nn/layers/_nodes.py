@@ -5,6 +5,7 @@ Write ``K[p, q]`` and ``Θ[p, q]`` for covariance and tangent kernel of the sign
 tuples of two kinds are equal where their entries are, and programs are kept by what they compute.
 """
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -192,6 +193,13 @@ class Mix(Coefficients):
 
 
 @dataclass(frozen=True)
+class MixGiven(Coefficients):
+    """A matrix A beside each input that mixes its positions in one line: ``A K A'ᵀ`` and ``A Θ A'ᵀ``."""
+
+    sources: tuple[int]
+
+
+@dataclass(frozen=True)
 class Select(Coefficients):
     """Some of the positions: ``K[p, q]`` and ``Θ[p, q]`` at those that are taken.
 
@@ -372,6 +380,7 @@ Node = (
     | Stack
     | Product
     | Mix
+    | MixGiven
     | Select
     | Drop
     | ExpNormalize
@@ -428,6 +437,12 @@ class WideLimit:
         """Return the same architecture with other numbers."""
         nodes = zip(self.nodes, coefficients, strict=True)
         return replace(self, nodes=tuple(replace(n, **given) for n, given in nodes))
+
+    @property
+    def graphs(self) -> frozenset[int]:
+        """Return the numbers of positions of the graphs that are read beside inputs."""
+        nodes = zip(self.nodes, self.spaces, strict=True)
+        return frozenset(math.prod(space) for node, space in nodes if isinstance(node, MixGiven))
 
     @property
     def structure(self) -> "WideLimit":

@@ -12,7 +12,6 @@ from steepest.kernels.wide._rule import (
     Computed,
     Diagonal,
     Local,
-    Mixing,
     Pairs,
     Step,
     Values,
@@ -20,23 +19,14 @@ from steepest.kernels.wide._rule import (
     of_variances,
     rule_for,
 )
+from steepest.kernels.wide.nodes._weights import Weighing, weighed
 from steepest.nn.layers._nodes import Attend, AttendAtRandom, AttendEntrywise, AttendLinearly
 
 A = TypeVar("A", Attend, AttendEntrywise)
 
 
-class Attending(Mixing[A]):
+class Attending(Weighing[A]):
     """``ζ K ζ'ᵀ`` and ``ζ Θ ζ'ᵀ``, with weights ζ of the keys' own covariance."""
-
-    meets = True
-
-    def needs(self, behind, shape):
-        """Read all displacements."""
-        return everywhere(behind, shape)
-
-    def arrays(self, dual) -> int:
-        """Count one: ζ."""
-        return 1
 
     def numbers(self, step: Step) -> list[Values]:
         """Return ζ, ``(keys, *space, n)``."""
@@ -50,7 +40,7 @@ class Attending(Mixing[A]):
         """Mix means, and bounds."""
         (values, _) = step.read
         (weights,) = numbers
-        behind = Diagonal(*step.itself(), _mix(weights, values.mean, step.xp))
+        behind = Diagonal(*step.itself(), weighed(weights, values.mean, step.xp))
         if not step.bounded:
             return behind
         g, h = self.bounds(step, weights)
@@ -69,25 +59,6 @@ class Attending(Mixing[A]):
     @abstractmethod
     def bounds(self, step: Step, weights: Values) -> tuple[Values, Values]:
         """Return g and h behind the node."""
-
-    def all_pairs(self, k, index, layout, one, two):
-        """Compute ``ζ K ζ'ᵀ`` for all pairs of positions, ``(*space, *space, b, b')``.
-
-        ζ of the first inputs is ``(q, *space p, b, 1)``, of the second ``(q, *space p, 1, b')``, or
-        ``(q, *space p, b, 1)`` pair by pair.
-        """
-        (first,) = one[:1]
-        (second,) = two[:1]
-        count = len(first)
-        inputs = k.shape[-2:]
-        square = k.reshape(count, count, *inputs)
-        # one first input with several second ones is no such case
-        pair_by_pair = second.shape[-1] == 1 and second.shape[-2] == inputs[0]
-        # ζ[q, p] with keys first, (P, P, b): ζ K, then the other side
-        half = jnp.einsum("apb,acbd->pcbd", first.reshape(count, count, -1), square)
-        second = second.reshape(count, count, -1)
-        mixed = jnp.einsum("cqb,pcbd->pqbd" if pair_by_pair else "cqd,pcbd->pqbd", second, half)
-        return mixed.reshape(k.shape)
 
 
 @rule_for(Attend)
@@ -116,7 +87,7 @@ class OfAttention(Attending[Attend]):
         square = (1 + off) ** 2
 
         def bound(errors: Values, sizes: Values) -> Values:
-            mixed = [_mix(weights, np.sqrt(part), np) ** 2 for part in (errors, sizes)]
+            mixed = [weighed(weights, np.sqrt(part), np) ** 2 for part in (errors, sizes)]
             return square * mixed[0] + (square - 1) * mixed[1]
 
         return bound(values.g, values.k), bound(values.h, values.theta)
@@ -153,9 +124,9 @@ class OfEntrywiseAttention(Attending[AttendEntrywise]):
         off = off + ROUNDING * step.eps * np.abs(weights)
 
         def bound(errors: Values, sizes: Values) -> Values:
-            mixed = _mix(np.abs(weights) + off, np.sqrt(errors), np) ** 2
-            size = _mix(np.abs(weights), np.sqrt(sizes), np)
-            moved = _mix(off, np.sqrt(sizes), np)
+            mixed = weighed(np.abs(weights) + off, np.sqrt(errors), np) ** 2
+            size = weighed(np.abs(weights), np.sqrt(sizes), np)
+            moved = weighed(off, np.sqrt(sizes), np)
             # of a product (a + b)(a' + b') − a a' = a b' + b a' + b b'
             return mixed + 2 * of_variances(moved, size, step.typical) + moved**2
 
@@ -252,8 +223,3 @@ class OfRandomAttention(Computed[AttendAtRandom]):
         values = step.read[0]
         nothing = 0 * values.mean
         return Diagonal(*step.itself(), nothing, nothing, nothing, nothing)
-
-
-def _mix(weights: Values, numbers: Values, xp) -> Values:
-    """Sum numbers of keys, ``(*space, n)``, by weights ``(keys, *space, n)``."""
-    return xp.einsum("q...n,qn->...n", weights, numbers.reshape(len(weights), -1))

@@ -1,4 +1,4 @@
-"""A fixed matrix that mixes positions, all of them or those along a dimension: ``P K Pᵀ`` and ``P Θ Pᵀ``."""
+"""Matrices that mix positions: one for all inputs, ``P K Pᵀ`` and ``P Θ Pᵀ``, or one beside each, ``A K A'ᵀ``."""
 
 import math
 
@@ -7,16 +7,19 @@ import numpy as np
 from jaxtyping import Array
 
 from steepest.kernels.wide._rule import (
+    ROUNDING,
     Diagonal,
     Mixing,
     Presence,
     Step,
+    Values,
     everywhere,
     present,
     rule_for,
 )
+from steepest.kernels.wide.nodes._weights import Weighing, weighed
 from steepest.nn.layers._masks import behind_matrix, in_line
-from steepest.nn.layers._nodes import Mix
+from steepest.nn.layers._nodes import Mix, MixGiven
 
 
 @rule_for(Mix)
@@ -70,6 +73,36 @@ class OfMatrix(Mixing[Mix]):
         half = _times_each(matrix, lines)
         mixed = _times_each(matrix, half.reshape(-1, along, behind_inputs))
         return mixed.reshape(*after, *after, *inputs)
+
+
+@rule_for(MixGiven)
+class OfGraphs(Weighing[MixGiven]):
+    """Positions in one line, multiplied from both sides by the graphs of both inputs."""
+
+    def degree(self, read):
+        """Keep the degree: the node is linear."""
+        return read[0]
+
+    def numbers(self, step: Step) -> list[Values]:
+        """Return the graphs, ``(q, *space p, n)``."""
+        assert step.graphs is not None  # a network that reads graphs refuses calls without
+        return [step.graphs.reshape(len(step.graphs), *step.space, -1)]
+
+    def diagonal(self, step: Step, numbers) -> Diagonal:
+        """Mix means, and bounds by ``|Σ A_pa ΔK_ab A'_qb| ≤ (|A| √g)_p (|A'| √g')_q``."""
+        (read,) = step.read
+        (weights,) = numbers
+        behind = Diagonal(*step.itself(), weighed(weights, read.mean, step.xp))
+        if not step.bounded:
+            return behind
+
+        def bound(errors: Values, sizes: Values) -> Values:
+            mixed = [weighed(np.abs(weights), np.sqrt(part), np) ** 2 for part in (errors, sizes)]
+            # weights and sums are rounded: |A_pa K_ab A'_qb| ≤ |A_pa| √k_a √k'_b |A'_qb|
+            return mixed[0] + ROUNDING * step.eps * mixed[1]
+
+        g = bound(read.g, read.k)
+        return behind._replace(g=g, h=None if read.h is None else bound(read.h, read.theta), v=g)
 
 
 def _times_each(matrix: Array, lines: Array) -> Array:
