@@ -19,7 +19,7 @@ from steepest.core.signatures import checked
 from steepest.nn.layers._layer import Layer, Part, Scheme, Signal, need_space, without_weights
 from steepest.nn.layers._masks import Mask, behind_matrix, in_line
 from steepest.nn.layers._nodes import Draft, Mix
-from steepest.nn.layers._window import times
+from steepest.nn.layers._window import one_or_several, times
 
 METHODS = ("nearest", "linear", "cubic", "lanczos3", "lanczos5")
 Rows = tuple[tuple[float, ...], ...]
@@ -128,7 +128,7 @@ def resize(space: Count | Sequence[Count], method: str = "linear") -> Resize:
     """
     if method not in METHODS:
         raise UserError(f"resize has no method {method!r}; {nearest(method, METHODS)}")
-    return Resize(int(space) if isinstance(space, int) else tuple(map(int, space)), method)
+    return Resize(one_or_several(space), method)
 
 
 def _rows(matrix: NDArray) -> Rows:
