@@ -9,7 +9,7 @@ import pytest
 from steepest.core.errors import UserError
 from steepest.kernels import LayerLaw, check_layer
 from steepest.kernels.wide import rule_for
-from steepest.nn.layers import aggregate, layer_norm, pool
+from steepest.nn.layers import aggregate, dropout, global_sum_pool, layer_norm, pool, select
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "own_layer.py"
 SHAPE = (4, 2)
@@ -97,6 +97,25 @@ def test_less_precision_than_the_bound_says_is_told(example):
 
     layer = wrong_rule(example, pairs=pairs)
     assert LayerLaw.BOUND in check_layer(layer, SHAPE, jax.random.key(5), **QUICK).broken
+
+
+@pytest.mark.parametrize(
+    "layer", ["tanh", global_sum_pool(), select(0)], ids=["tanh", "global_sum_pool", "select"]
+)
+def test_activations_and_layers_that_leave_no_positions(layer):
+    """One network ends behind them."""
+    check = check_layer(layer, SHAPE, jax.random.key(6), **QUICK)
+    assert check.broken == ()
+
+
+@pytest.mark.parametrize(
+    ("layer", "key"),
+    [(dropout(0.5), jax.random.key(0)), (layer_norm(), 0), (None, jax.random.key(0))],
+)
+def test_what_cannot_be_tried_is_refused(layer, key):
+    """Finite networks without a key drop nothing, so that dropout would be told as wrong."""
+    with pytest.raises(UserError):
+        check_layer(layer, SHAPE, key)
 
 
 def test_no_shape_is_refused():

@@ -10,8 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
+from steepest.kernels._arguments import check_key
 from steepest.kernels._gram import Gram, gram, gram_layers
 from steepest.kernels.finite._sampled import SampledGram, sampled_gram
+from steepest.kernels.wide._rule import rule_of
+from steepest.nn.activations import Activation
 from steepest.nn.layers import (
     Layer,
     LayeredNetwork,
@@ -88,7 +91,7 @@ class LayerCheck(NamedTuple):
 
 
 def check_layer(
-    layer: Layer | Callable[[int], Layer],
+    layer: Layer | Activation | str | Callable[[int], Layer],
     shape: tuple[int, ...],
     key: Key,
     *,
@@ -97,18 +100,20 @@ def check_layer(
 ) -> LayerCheck:
     """Try the kernels of a layer on small networks around it, which end in ``flatten()`` and in ``global_pool()``.
 
+    Behind a layer that leaves no positions there is one network, as there is for inputs without space.
+
     Finite networks of two widths are extrapolated to infinite width, as their mean is off by order 1/width. With the
     defaults they tell a factor that is wrong by a tenth or more; half a minute of a processor.
 
     Args:
-        layer: the layer, or a function that makes it for a number of channels.
+        layer: the layer, an activation by its name, or a function that makes a layer for a number of channels.
         shape: of one input, space first and channels last. Without space there is one network, and no mask is tried.
         key: random key of the inputs and of the finite networks.
         width: channels of the narrower finite networks.
         count: how many finite networks of each width are drawn.
 
     Raises:
-        UserError: an empty shape; what the layer or its limit refuses.
+        UserError: an empty shape, no key; a layer that draws, as dropout does; what the layer or its limit refuses.
 
     >>> from steepest.nn.layers import layer_norm
     >>> check_layer(layer_norm(), (3,), jax.random.key(0), width=16, count=50).broken
@@ -116,16 +121,26 @@ def check_layer(
     """
     if not shape:
         raise UserError("check_layer needs the shape of one input, as (8, 3), got ()")
-    made = (lambda width: layer) if isinstance(layer, Layer) else layer
+    check_key(key)
+    if not isinstance(layer, Layer | Activation | str) and not callable(layer):
+        raise UserError(
+            f"check_layer needs a layer, an activation or a function that makes a layer, got {type(layer).__name__}; "
+            "try layer_norm()"
+        )
     of_inputs, of_networks = jax.random.split(key)
-    x = np.asarray(jax.random.normal(of_inputs, (INPUTS, *shape)), float)
+
+    def made(width: int) -> Layer | Activation | str:
+        return layer if isinstance(layer, Layer | Activation | str) else layer(width)
 
     def around(width: int, *ending: Layer) -> LayeredNetwork:
         layers = [dense(width), made(width), dense(width), "erf", *ending, dense(OUTPUTS)]
         return network(*layers, shape=shape, parameterized="ntk", c_w=1.5, c_b=0.2)
 
+    behind = network(dense(width), made(width), dense(width), shape=shape)
+    _need_no_draws(behind.limit())
+    x = np.asarray(jax.random.normal(of_inputs, (INPUTS, *shape)), float)
     trials: list[LayerTrial] = []
-    for ending in [(flatten(),), (global_pool(),)] if shape[:-1] else [()]:
+    for ending in [(flatten(),), (global_pool(),)] if behind.output[:-1] else [()]:
         narrow = around(width, *ending)
         limit = narrow.limit()
         deviations = [
@@ -135,6 +150,15 @@ def check_layer(
         layers = ", ".join(stage.name for stage in limit.stages)
         trials += [LayerTrial(law, layers, off) for law, off in deviations]
     return LayerCheck(tuple(trials))
+
+
+def _need_no_draws(limit: WideLimit) -> None:
+    """Raise where an input has other kernels with itself than with its equal."""
+    if any(rule_of(node).draws for node in limit.nodes):
+        raise UserError(
+            "check_layer compares with finite networks that leave nothing out, but this layer draws for each input, as "
+            "dropout does; try its other parts alone"
+        )
 
 
 def _of_finite_networks(

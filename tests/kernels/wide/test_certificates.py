@@ -7,6 +7,7 @@ from steepest.kernels import gram
 from steepest.kernels.wide import Positions, _evaluate, duals
 from steepest.nn.layers import (
     aggregate,
+    attention,
     conv,
     dense,
     flatten,
@@ -112,6 +113,20 @@ def test_errors_of_variances_are_within_the_bound(first, mixing, behind, c_w):
     for right, wrong in zip(exact[:2], coarse[:2], strict=True):
         size = np.sqrt(np.outer(np.diag(right), np.diag(right)))
         assert (np.abs(wrong - right) / size).max() <= coarse.error < 1
+
+
+@pytest.mark.parametrize("sharpness", [-3.0, 3.0])
+def test_weights_of_attention_err_by_either_sign_of_their_sharpness(sharpness):
+    x = np.ones((2, 4, 1)) * np.array([1.0, 0.7])[:, None, None]
+    head = attention(4, heads=1, key=2, sharpness=sharpness)
+    layers = [conv(4, window=1), "softplus", head, flatten(), dense(1)]
+    options = {"shape": (4, 1), "parameterized": "ntk", "c_w": 2.0, "bias": False}
+    limit = network(*layers, **options).limit()
+    exact = gram(limit, x, tolerance=1e-10)
+    coarse = gram(limit, x, tolerance=1e-2)
+    for right, wrong in zip(exact[:2], coarse[:2], strict=True):
+        size = np.sqrt(np.outer(np.diag(right), np.diag(right)))
+        assert (np.abs(wrong - right) / size).max() <= coarse.error < 1e-3
 
 
 def _variance(dual, side):

@@ -7,7 +7,17 @@ import pytest
 
 from steepest.core.errors import UserError
 from steepest.kernels import gram, kernel_function
-from steepest.nn.layers import add, concatenate, conv, dense, flatten, layer_norm, network, serial
+from steepest.nn.layers import (
+    add,
+    concatenate,
+    conv,
+    dense,
+    flatten,
+    layer_norm,
+    network,
+    select,
+    serial,
+)
 from steepest.nn.networks import mlp
 from tests.kernels.wide.test_masks import SHAPE as IMAGE
 from tests.kernels.wide.test_masks import STEPS, holes
@@ -204,6 +214,18 @@ def test_without_positions_there_is_no_number():
     x = images(2, IMAGE)
     kernel = kernel_function(limit, x)
     assert jnp.isnan(kernel(x[0], x[1], np.zeros(IMAGE[:2], bool)).ntk)
+
+
+def test_without_the_position_that_is_taken_there_is_no_number():
+    options = {"shape": (4, 2), "parameterized": "ntk", "c_b": 0.1}
+    limit = network(conv(4), "erf", select(0), dense(1), **options).limit()
+    x = images(2, (4, 2))
+    lacks = np.array([False, True, True, True])
+    kernels = kernel_function(limit, x)(x[0], x[1], lacks, ~lacks)
+    assert np.isnan(kernels).all()
+    inside = jax.jit(lambda c: gram(limit.with_coefficients(c), x, mask=np.stack([lacks, ~lacks])))
+    nngp = np.asarray(inside(limit.coefficients).nngp)
+    assert np.isnan(nngp).tolist() == [[True, True], [True, False]]
 
 
 def test_masks_are_those_of_positions():

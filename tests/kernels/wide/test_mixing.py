@@ -32,6 +32,11 @@ def resized(space, method):
     return np.asarray(columns).reshape(12, -1).T
 
 
+def resized_across():
+    """The matrix of ``jax.image.resize`` from three positions to two."""
+    return np.asarray(jax.image.resize(jnp.eye(3), (2, 3), "linear"))
+
+
 def chosen(*at):
     """Rows of the identity."""
     return np.eye(12).reshape(*SHAPE[:2], 12)[np.ix_(*at)].reshape(-1, 12)
@@ -139,6 +144,15 @@ def test_finite_networks_have_these_kernels_in_the_mean():
         assert (np.abs(mean - exact) <= 4 * deviation + 0.03 * size).all(), (mean, exact)
 
 
+def test_whole_numbers_are_mixed_as_these_numbers():
+    """Whole numbers of the inputs do not make whole numbers of the weights of positions."""
+    net = network(aggregate(DOWN, axis=0), resize((2, 2)), shape=SHAPE)
+    params = net.init(jax.random.key(0))
+    x = np.random.default_rng(4).integers(0, 9, (2, *SHAPE))
+    by_hand = np.einsum("pa,qb,nabc->npqc", DOWN, resized_across(), x)
+    np.testing.assert_allclose(net.apply(params, x), by_hand)
+
+
 @pytest.mark.parametrize(
     "make",
     [
@@ -148,6 +162,8 @@ def test_finite_networks_have_these_kernels_in_the_mean():
         lambda: network(select(0, 1, 2), shape=SHAPE),
         lambda: network(select(4), shape=SHAPE),
         lambda: network(select(slice(3, 1)), shape=SHAPE),
+        lambda: select(slice(0, 2.5)),
+        lambda: select(slice(None, None, 0)),
         lambda: network(aggregate(DOWN, 1), shape=SHAPE),
         lambda: network(aggregate(DOWN, 2), shape=SHAPE),
         lambda: network(resize(3), shape=(4,)),

@@ -11,7 +11,7 @@ from steepest.kernels import covariance_map, gram, pair_kernels, sampled_gram
 from steepest.kernels.duals._expectations import pair_moments, single_moments
 from steepest.kernels.wide.duals import Piecewise, dual_of
 from steepest.nn.activations import Activation, Term, activation, pieces_of, piecewise
-from steepest.nn.layers import conv, dense, flatten, network
+from steepest.nn.layers import conv, dense, flatten, global_pool, network, pool
 from steepest.nn.networks import mlp
 
 SCALE, ALPHA = 1.0507009873554805, 1.6732632423543772
@@ -152,6 +152,35 @@ def test_vectors_against_the_recursion_of_a_fully_connected_network(name):
         np.testing.assert_allclose(kernel[first, second], right, rtol=1e-8)
     for kernel, right in zip(found[:2], exact.singles, strict=True):
         np.testing.assert_allclose(np.diag(kernel), right, rtol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["hard_tanh", "elu", "step"])
+def test_a_sequence_that_is_filled_up_is_the_shorter_sequence(name):
+    x = np.random.default_rng(2).normal(size=(3, 6, 2))
+    mask = np.arange(6) < np.array([[4], [4], [4]])
+
+    def limit(length):
+        layers = [conv(4), name, conv(4), name, global_pool(), dense(1)]
+        net = network(*layers, shape=(length, 2), parameterized="ntk", c_w=1.5, c_b=0.1)
+        return net.limit()
+
+    filled = gram(limit(6), x, mask=mask)
+    shorter = gram(limit(4), x[:, :4])
+    np.testing.assert_allclose(filled.nngp, shorter.nngp, rtol=1e-7)
+    np.testing.assert_allclose(filled.ntk, shorter.ntk, rtol=1e-7)
+
+
+def test_behind_a_jump_variances_err_by_roots_of_rounding():
+    """Means over pairs of positions err as pairs do: behind a step by the root of rounding, not by a tenth."""
+    x = np.random.default_rng(3).normal(size=(3, 4, 2))
+    layers = [conv(4), "step", pool(2), conv(4), "erf", flatten(), dense(1)]
+    options = {"shape": (4, 2), "parameterized": "ntk", "c_w": 1.5, "c_b": 0.1}
+    limit = network(*layers, **options).limit()
+    exact = gram(limit, x)
+    single = gram(limit, x.astype(np.float32))
+    size = np.sqrt(np.outer(np.diag(exact.nngp), np.diag(exact.nngp)))
+    assert exact.error < 1e-6
+    assert (np.abs(single.nngp - exact.nngp) / size).max() <= single.error < 1e-2
 
 
 def _near(mean, deviation, exact):

@@ -593,6 +593,7 @@ def test_matrices_have_no_negative_eigenvalues():
             assert values[0] >= -len(x) * kernels.error * values[-1]
 
 
+PARTS = ("beside", (1, [CONV]), (1, [CONV]))
 REFUSED = {
     "an activation twice": ([CONV, ("relu",), ("relu",), ("flatten",), ("dense",)], "relu"),
     "an activation of flattened channels": ([CONV, ("flatten",), ("relu",), ("dense",)], "relu"),
@@ -619,6 +620,22 @@ REFUSED = {
             ("dense",),
         ],
         "several variances",
+    ),
+    "a residual block beside what it reads": (
+        [CONV, ("add", [("add", [], [CONV])], []), ("flatten",), ("dense",)],
+        "add.*passes on",
+    ),
+    "a residual block times what it reads": (
+        [CONV, ("times", [("add", [], [CONV])], []), ("flatten",), ("dense",)],
+        "multiply.*passes on",
+    ),
+    "a product of branches side by side": (
+        [CONV, ("times", [PARTS], [CONV, PARTS]), ("flatten",), ("dense",)],
+        "multiply.*several laws",
+    ),
+    "a product of flattened branches": (
+        [CONV, ("times", [CONV, ("flatten",)], [CONV, ("relu",), ("flatten",)]), ("dense",)],
+        "multiply.*several laws",
     ),
     "two branches without weights": ([CONV, ("add", [], []), ("flatten",), ("dense",)], "weights"),
     "the input in a sum": (

@@ -7,6 +7,7 @@ import pytest
 from steepest.core.errors import UserError
 from steepest.kernels import gram, gram_positions, sampled_gram
 from steepest.nn.layers import (
+    add,
     concatenate,
     conv,
     dense,
@@ -95,3 +96,6 @@ def test_what_is_refused():
         before(concatenate("relu", conv(4), space=0)).limit()
     with pytest.raises(UserError, match="sampled_gram"):
         before(serial(conv(4), concatenate(identity, identity, space=0))).limit()
+    residual = add(identity, conv(4))  # it passes on what the other branch is
+    with pytest.raises(UserError, match="sampled_gram"):
+        before(serial(conv(4), concatenate(residual, identity, space=0))).limit()

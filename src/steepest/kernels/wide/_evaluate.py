@@ -160,7 +160,7 @@ def behind_node(
     if not rule.node.sources:
         return Pairs(_products(layout, one, two), None)
     if isinstance(rule, Mixing):
-        sides = [*one.get(index, ())], [*two.get(index, ())]
+        sides = [_numbers_of(layout.plan, index, side) for side in (one, two)]
         pairs = read[0].map(lambda k: rule.all_pairs(k, index, layout, *sides))
         return gained(pairs, index, layout, one, two)
     return _apart(layout, index, read, one, two, pairing)
@@ -175,12 +175,18 @@ def _apart(
     pairing: Pairing | None,
 ) -> Pairs:
     """Apply the rule of a node that keeps displacements apart, with its numbers spread over the pairs."""
-    first = [layout.one(numbers, index) for numbers in one.get(index, ())]
-    second = [layout.two(numbers, index) for numbers in two.get(index, ())]
+    first = [layout.one(numbers, index) for numbers in _numbers_of(layout.plan, index, one)]
+    second = [layout.two(numbers, index) for numbers in _numbers_of(layout.plan, index, two)]
     rule = layout.plan.rules[index]
     assert isinstance(rule, Local)
     pairs = rule.pairs(read, index, layout, first, second, pairing)
     return gained(pairs, index, layout, one, two)
+
+
+def _numbers_of(plan: Plan, index: int, side: Sides) -> list[Array]:
+    """Return the numbers of a rule at single positions, without γ, which stands behind them."""
+    numbers = [*side.get(index, ())]
+    return numbers[:-1] if plan.gained(index) else numbers
 
 
 def gained(pairs: Pairs, index: int, layout: Layout, one: Sides, two: Sides) -> Pairs:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from steepest.kernels.wide._plan import Plan
 from steepest.kernels.wide._presence import Mask, followed, presence
 from steepest.kernels.wide._rule import Computed, Diagonal, Presence, Step, Values
-from steepest.kernels.wide.duals import Dual, Series, dual_of
+from steepest.kernels.wide.duals import Dual, Piecewise, Series, dual_of
 from steepest.nn.activations import Activation
 from steepest.nn.layers._beside import Beside
 from steepest.nn.layers._nodes import Activate
@@ -139,8 +139,13 @@ class Walk:
 
         Before the first series there are roundings alone.
         """
-        is_cut = any(isinstance(dual, Series) for dual in self.chosen)
-        return TYPICAL * (max(self.tolerance, self.eps) if is_cut else self.eps)
+        size = self.eps
+        for dual in self.chosen:
+            if isinstance(dual, Series):
+                size = max(size, self.tolerance)
+            if isinstance(dual, Piecewise) and dual.jumps:
+                size = size**0.5  # |ΔE σσ| ≤ b √|Δρ| where σ jumps
+        return TYPICAL * size
 
     def _dual(self, index: int, activation: Activation, variances: Values) -> Dual:
         """Return the expectations of an activation: what was given, or what these variances need."""

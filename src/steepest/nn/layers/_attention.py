@@ -25,7 +25,7 @@ from steepest.nn.layers._nodes import (
     Kind,
 )
 from steepest.nn.layers._window import times
-from steepest.nn.networks._parameterization import _number_or_traced
+from steepest.nn.networks._parameterization import _check_variances, _number_or_traced
 from steepest.nn.types import Key, Params
 
 SCALES = {"1/d": 1.0, "1/sqrt(d)": 0.5}
@@ -180,7 +180,8 @@ def attention(
         c_b: C_b of values and output instead of the network's; queries and keys have no biases.
 
     Raises:
-        UserError: another scale, an unknown function, or numbers that are no whole numbers from one on.
+        UserError: another scale, an unknown function, a variance that is negative, or numbers that are no whole numbers
+            from one on.
 
     Source: Hron et al. 2020, sections 3 and 4.
 
@@ -190,6 +191,7 @@ def attention(
     for name, count in {"width": width, "heads": heads, "key": key}.items():
         if int(count) != count or count < 1:
             raise UserError(f"attention needs a whole number of {name} from one on, got {count}")
+    _check_variances(c_w=c_w, c_b=c_b)
     if scale not in SCALES:
         raise UserError(f"scale of attention is one of {', '.join(SCALES)}, got {scale!r}")
     weigh = None

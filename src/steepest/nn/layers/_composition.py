@@ -34,6 +34,11 @@ class Serial(Layer):
         """Tell whether one of them has weights."""
         return any(layer.weighted for layer in self.layers)
 
+    @property
+    def independent(self) -> bool:
+        """Tell whether one of them forgets what it reads."""
+        return any(layer.independent for layer in self.layers)
+
     def build(self, signal: Signal, scheme: Scheme, *, last: bool) -> Part:
         """Build them; parameters are a tuple, one entry a layer."""
         parts: list[Part] = []
@@ -80,6 +85,11 @@ class Branched(Layer):
     def weighted(self) -> bool:
         """Tell whether one of them has weights."""
         return any(branch.weighted for branch in self.branches)
+
+    @property
+    def independent(self) -> bool:
+        """Tell whether all of them forget what they read: one that does not shows in what they are joined to."""
+        return all(branch.independent for branch in self.branches)
 
     @abstractmethod
     def join(self, parts: list[Part]) -> tuple[Callable[[list[Array]], Array], int]:
@@ -136,11 +146,12 @@ class Branched(Layer):
             )
 
     def _need_independence(self, draft: Draft) -> None:
-        """Raise where several branches have no weights of their own."""
-        if sum(not branch.weighted for branch in self.branches) > 1:
+        """Raise where several branches pass on, as a whole or in part, what they read."""
+        if sum(not branch.independent for branch in self.branches) > 1:
             raise draft.refuse(
                 self.name,
-                "more than one branch has no weights of its own, so that branches are not independent",
+                "more than one branch passes on what it reads, without weights of its own or beside them, so that "
+                "branches are not independent",
                 "end all branches but one with dense() or conv()",
             )
 
@@ -269,6 +280,14 @@ class Multiply(Branched):
     def extend(self, draft: Draft, parts: list[Part], ends: tuple[int, ...]) -> int:
         """Add a ``Product`` of independent branches."""
         self._need_independence(draft)
+        if sum(map(draft.several_laws, ends)) > 1:
+            # the mean over channels of a product is that of the means only where one of them is alike in all channels
+            raise draft.refuse(
+                self.name,
+                "channels of more than one branch have several laws, by concatenate or flatten, so that kernels "
+                "depend on which channels meet",
+                "end all branches but one with dense() or conv()",
+            )
         return draft.add(Product(ends), Kind.OTHER, draft.spaces[ends[0]])
 
 

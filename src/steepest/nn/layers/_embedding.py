@@ -12,7 +12,7 @@ from jaxtyping import Array
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
-from steepest.core.given import traced
+from steepest.core.given import call, numbers, traced
 from steepest.core.signatures import checked
 from steepest.nn.layers._beside import Beside
 from steepest.nn.layers._layer import Layer, Part, Scheme, Signal, need_space, same
@@ -160,7 +160,7 @@ def _covariance(space: tuple[int, ...], decay: Callable[[Any], Any] | None) -> N
         return np.eye(math.prod(space))
     at = np.stack(np.meshgrid(*map(np.arange, space), indexing="ij"), -1).reshape(-1, len(space))
     distances = np.sqrt(((at[:, None] - at[None]) ** 2).sum(-1))
-    covariance = np.asarray(decay(distances), float)
+    covariance = np.asarray(numbers("decay", call("decay", decay, distances)), float)
     if covariance.shape != distances.shape or not np.isfinite(covariance).all():
         raise UserError(
             f"decay needs a finite number for each distance, shape {distances.shape}, got {covariance.shape}; "

@@ -89,6 +89,11 @@ class Layer(ABC):
         """Tell whether it has weights."""
         return False
 
+    @property
+    def independent(self) -> bool:
+        """Tell whether weights act on all that it passes on, so that nothing is correlated with what it reads."""
+        return self.weighted
+
     @abstractmethod
     def build(self, signal: Signal, scheme: Scheme, *, last: bool) -> Part:
         """Build the layer for this signal.

@@ -18,7 +18,7 @@ from steepest.nn.layers._layer import Layer, Part, Scheme, Signal, need_space, s
 from steepest.nn.layers._masks import behind_convolution
 from steepest.nn.layers._nodes import Draft, Kind, Linear
 from steepest.nn.layers._window import Window, one_or_several, times, window_of
-from steepest.nn.networks._parameterization import check_limit, width_factor
+from steepest.nn.networks._parameterization import _check_variances, check_limit, width_factor
 from steepest.nn.types import Key, Params
 
 WATCH = "watch"
@@ -140,7 +140,11 @@ def dense(width: Count, *, c_w: float | None = None, c_b: float | None = None) -
         width: channels of the output.
         c_w: C_W of this layer instead of the network's.
         c_b: C_b of this layer instead of the network's.
+
+    Raises:
+        UserError: a variance that is negative.
     """
+    _check_variances(c_w=c_w, c_b=c_b)
     return Dense(width, c_w, c_b)
 
 
@@ -171,9 +175,13 @@ def conv(
         c_w: C_W of this layer instead of the network's.
         c_b: C_b of this layer instead of the network's.
 
+    Raises:
+        UserError: filters of its own that are transposed, a variance that is negative.
+
     >>> conv(64, stride=2).stride
     2
     """
+    _check_variances(c_w=c_w, c_b=c_b)
     if transposed and not shared:
         raise UserError("a transposed convolution has one filter; leave out shared=False")
     size = one_or_several(window)

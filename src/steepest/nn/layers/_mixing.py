@@ -28,7 +28,7 @@ from steepest.nn.layers._layer import (
 )
 from steepest.nn.layers._masks import Mask, behind_matrix, in_line
 from steepest.nn.layers._nodes import Draft, Mix, MixGiven
-from steepest.nn.layers._window import times
+from steepest.nn.layers._window import one_or_several, times
 from steepest.nn.types import Key, Params
 
 METHODS = ("nearest", "linear", "cubic", "lanczos3", "lanczos5")
@@ -168,7 +168,7 @@ def resize(space: Count | Sequence[Count], method: str = "linear") -> Resize:
     """
     if method not in METHODS:
         raise UserError(f"resize has no method {method!r}; {nearest(method, METHODS)}")
-    return Resize(int(space) if isinstance(space, int) else tuple(map(int, space)), method)
+    return Resize(one_or_several(space), method)
 
 
 @checked

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from steepest.core.errors import UserError
+from steepest.core.given import key as random_key
 from steepest.nn.layers._beside import Beside, as_graphs, one_size
 from steepest.nn.layers._composition import serial
 from steepest.nn.layers._layer import LayerLike, Scheme, Signal
@@ -92,11 +94,10 @@ def network(
     >>> net.apply(net.init(jax.random.key(0)), jnp.ones((5, 8, 8, 3))).shape
     (5, 10)
     """
-    shape = tuple(shape)
-    if not shape or not all(int(n) == n and n >= 1 for n in shape):
-        raise UserError(
-            f"shape is that of one input, space first and channels last, as (32, 32, 3), got {shape}"
-        )
+    shape = _checked_shape(shape)
+    _check_variances(c_w=c_w, c_b=c_b)
+    if not isinstance(bias, bool):
+        raise UserError(f"bias must be True or False, got {bias!r}; try bias=True")
     abc = parameterization(parameterized)
     body = serial(*layers)
     start = Signal(shape[:-1], shape[-1], weighted=False)
@@ -116,6 +117,8 @@ def network(
         key: Key | None = None,
     ) -> Array:
         x = jnp.asarray(x)
+        if not jnp.issubdtype(x.dtype, jnp.inexact):
+            x = x.astype(float)  # or weights of positions would be rounded to whole numbers too
         if x.shape[x.ndim - len(shape) :] != shape:
             raise UserError(
                 f"this network reads inputs of shape {shape} behind any others, got {x.shape}"
@@ -126,13 +129,13 @@ def network(
             mask = as_mask(mask, (*batch, *start.space), jnp).reshape(x.shape[:-1])
             x = blanked(x, mask, jnp)
         weights = as_graphs(graphs, part.graphs, batch, jnp)
-        y = part.apply(params, x, Beside(mask, weights), key)
+        drawn = None if key is None else random_key("key", key)
+        y = part.apply(params, x, Beside(mask, weights), drawn)
         return y.reshape(*batch, *output)
 
     name = f"network of {len(layers)} layers on {times(shape)}, {abc.name}"
 
     def limit() -> WideLimit:
-        _check_variances(c_w=c_w, c_b=c_b)
         draft = Draft(start.space)
         part.extend(draft, 0)
         return WideLimit(
@@ -144,3 +147,20 @@ def network(
         )
 
     return LayeredNetwork(part.init, apply, name, shape, output, abc, limit, apply, part.graphs)
+
+
+def _checked_shape(shape: Any) -> tuple[int, ...]:
+    """Return the shape of one input.
+
+    Raises:
+        UserError: something else than whole numbers from one on.
+    """
+    try:
+        sizes = np.asarray(shape, float)
+    except (TypeError, ValueError):
+        sizes = np.empty(0)
+    if sizes.ndim != 1 or not sizes.size or (sizes < 1).any() or (sizes % 1 != 0).any():
+        raise UserError(
+            f"shape is that of one input, space first and channels last, as (32, 32, 3), got {shape!r}"
+        )
+    return tuple(map(int, sizes))

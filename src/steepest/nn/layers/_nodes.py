@@ -490,6 +490,14 @@ class Draft:
         yield
         self._depth -= 1
 
+    def several_laws(self, node: int) -> bool:
+        """Tell whether channels behind a node differ in their laws, as those of several branches or positions do."""
+        if self.kinds[node] is Kind.GAUSSIAN:
+            return False
+        if isinstance(self.nodes[node], Concatenate | EqualPositions):
+            return True
+        return any(map(self.several_laws, self.nodes[node].sources))
+
     def refuse(self, what: str, why: str, instead: str) -> UserError:
         """Return the error of a layer that has no known limit."""
         return UserError(

@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from steepest.core.errors import UserError
@@ -77,14 +79,31 @@ def select(*slices: int | slice) -> Select:
             the dimension out.
 
     Raises:
-        UserError: no slices, or something else than numbers and slices.
+        UserError: no slices, something else than numbers and slices, or slices of other numbers than whole ones.
 
     >>> select(0).slices  # of a sequence the token that stands first
     (0,)
     """
-    if not slices or not all(isinstance(s, (int, slice)) for s in slices):
+    if not slices or not all(map(_takes_positions, slices)):
         raise UserError(
             f"select needs a slice or a position for each dimension of space, got {slices}; "
             "as select(slice(0, 4), slice(None, None, 2))"
         )
-    return Select(tuple(s if isinstance(s, int) else (s.start, s.stop, s.step) for s in slices))
+    return Select(tuple(map(_steps, slices)))
+
+
+def _takes_positions(given: Any) -> bool:
+    """Tell whether this is a whole number, or a slice of whole numbers whose step is not zero."""
+    if not isinstance(given, slice):
+        return isinstance(given, (int, np.integer))
+    steps = (given.start, given.stop, given.step)
+    whole = all(number is None or isinstance(number, (int, np.integer)) for number in steps)
+    return whole and given.step != 0
+
+
+def _steps(given: int | slice) -> int | Steps:
+    """Return a position, or start, stop and step, in numbers of Python."""
+    if not isinstance(given, slice):
+        return int(given)
+    plain = [None if n is None else int(n) for n in (given.start, given.stop, given.step)]
+    return plain[0], plain[1], plain[2]

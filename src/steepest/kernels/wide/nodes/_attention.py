@@ -77,13 +77,13 @@ class OfAttention(Attending[Attend]):
         return exponentials / exponentials.sum(0, keepdims=True)
 
     def bounds(self, step, weights):
-        """Bound the errors: ζ is off by a factor 1 + δ at most, as its logits are by s max g.
+        """Bound the errors: ζ is off by a factor 1 + δ at most, as its logits are by |s| max g.
 
         ``|Δ(ζKζ'ᵀ)| ≤ (1 + δ)² (ζ√g)(ζ'√g') + ((1 + δ)² − 1)(ζ√k)(ζ'√k')``, which is of rank one by Cauchy and Schwarz.
         """
         values, keys = step.read
-        # logits off by s max g at most: numerator and sum of softmax by e^{±s max g} each
-        off = np.expm1(2 * self.node.sharpness * keys.g.max()) + ROUNDING * step.eps
+        # logits off by |s| max g at most: numerator and sum of softmax by e^{±|s| max g} each
+        off = np.expm1(2 * abs(self.node.sharpness) * keys.g.max()) + ROUNDING * step.eps
         square = (1 + off) ** 2
 
         def bound(errors: Values, sizes: Values) -> Values:
@@ -117,7 +117,9 @@ class OfEntrywiseAttention(Attending[AttendEntrywise]):
         """
         values, keys = step.read
         products = step.products()
-        error = self.node.sharpness * keys.g.max() + ROUNDING * step.eps * np.abs(products).max()
+        error = (
+            abs(self.node.sharpness) * keys.g.max() + ROUNDING * step.eps * np.abs(products).max()
+        )
         above, below = (self.weigh(products + sign * error, None, np) for sign in (1, -1))
         plain = self.weigh(products, None, np)
         off = np.maximum(np.abs(above - plain), np.abs(below - plain))

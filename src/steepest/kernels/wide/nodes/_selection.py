@@ -23,6 +23,11 @@ from steepest.nn.layers._nodes import Select
 class OfSelection(Mixing[Select]):
     """Positions that are taken, in their order."""
 
+    @property
+    def weighs(self) -> bool:
+        """Tell whether one position alone is taken: an input that lacks it has no kernel."""
+        return all(isinstance(positions, int) for positions in self.node.taken)
+
     def degree(self, read):
         """Keep the degree: the node is linear."""
         return read[0]
@@ -45,7 +50,8 @@ class OfSelection(Mixing[Select]):
                 f"select takes a position that input {int(np.argmin(exists))} lacks; drop this input, or take "
                 "another position"
             )
-        return Presence(None, None)
+        # where JAX traces masks no error can be raised: kernels are NaN
+        return Presence(None, xp.where(exists, 1.0, xp.nan))
 
     def diagonal(self, step: Step, numbers) -> Diagonal:
         """Take numbers and bounds."""
