@@ -102,7 +102,7 @@ def _products(plan: Plan, walk: Walk, index: int) -> Values:
 
 def _some_at_a_time(
     plan: Plan, sides: Sides, run: Callable[[Sides], list[Values | None]]
-) -> list[Values | None]:
+) -> list[Values]:
     """Compute arrays ``(…, n)`` of inputs, some after the others, in float64.
 
     Inputs are repeated up to a power of two, so that few programs serve any number of them.
