@@ -36,7 +36,7 @@ NAMES = {
     "stax.LayerNorm": "`layer_norm`; over the batch it is not",
     "stax.Dropout": "`dropout(1 - rate)`: their rate is what is kept",
     "stax.Aggregate": "`aggregate(matrix)`; `aggregate()` with `graphs=` beside each input",
-    "stax.AggregateImplementation": "not needed: `adjacency(edges, positions)` makes matrices of lists, and a sparse matrix of SciPy is taken",
+    "stax.AggregateImplementation": "not needed: `adjacency` reads lists of edges, `aggregate` sparse matrices",
     "stax.DotGeneral": "`aggregate(matrix)`; for a number a multiple of the identity",
     "stax.ImageResize": "`resize`",
     "stax.Index": "`select`; of inputs, index the array",

@@ -103,13 +103,15 @@ class Draw:
         else:
             after = tuple(-(-n // stride) for n in self.space)
         if min(after) < 2:
-            return self.activated()
+            self.activated()
+            return
         self.space = after
         self.put(("conv", size, stride, padding, self.c_w(), self.c_b()), self.activation())
 
     def pooled(self):
         if min(self.space) < 3:
-            return self.activated()
+            self.activated()
+            return
         size = 2
         stride = int(self.rng.integers(1, 3))
         self.space = tuple((n - size) // stride + 1 for n in self.space)
