@@ -8,8 +8,6 @@ REASONS = {
     "branches/inputs side by side": "ours has no outputs of more inputs than there were; stack the inputs",
     "normalization/channels, after an activation": "theirs refuses",
     "normalization/channels and the batch": "ours has no batch normalization: outputs then depend on the batch",
-    "graph/another graph for each input": "ours has one graph for all inputs",
-    "graph/lists of edges": "ours has one graph for all inputs",
     "resize/cubic": "theirs refuses",
     "attention/softmax over the root of d": HEADS,
     "activation/Hermite polynomial, other variances": (

@@ -46,6 +46,7 @@
 # | `stax.FanInConcat`, `stax.FanInProd` | `concatenate(…, space=…)`, also before an activation; `multiply(…)` |
 # | `stax.ConvLocal`, `stax.ConvTranspose` | `conv(n, shared=False)`, `conv(n, stride=2, transposed=True)` |
 # | `stax.Aggregate` | `aggregate(matrix, axis)` |
+# | `pattern=` of each input, also lists of edges | `aggregate()`, `gram(…, graphs=A)`, `adjacency(edges, n)` |
 # | `stax.ImageResize`, `stax.Index` | `resize((h, w))`, cubic too; `select(0)` |
 # | `stax.GlobalSelfAttention(…, linear_scaling=True)` | `attention(n, heads=…, key=…)`, softmax included |
 # | `attention_mechanism="RELU"`, `pos_emb_type="SUM"` | `attention(…, weights="relu")`, `positional_embedding(c)` |

@@ -64,13 +64,20 @@ def over_rows(matrix, columns=4):
     return np.kron(np.atleast_2d(matrix), np.eye(columns))
 
 
-def graphs():
+def with_graphs(graphs):
     """Give another graph beside each input."""
     limit = limit_of(
-        dense(1), "relu", nn.aggregate(None), dense(1), "relu", nn.global_pool(), dense(1), x=LINES
+        dense(1), "relu", nn.aggregate(), dense(1), "relu", nn.global_pool(), dense(1), x=LINES
     )
-    k = gram(limit, LINES, graphs=given.GRAPHS)
+    k = gram(limit, LINES, graphs=graphs)
     return {"nngp": k.nngp, "ntk": k.ntk}
+
+
+def edges(matrices):
+    """List the edges of graphs, pairs of output and position, −1 where a graph has fewer."""
+    lists = [np.argwhere(matrix) for matrix in matrices]
+    most = max(map(len, lists))
+    return np.stack([np.pad(e, [(0, most - len(e)), (0, 0)], constant_values=-1) for e in lists])
 
 
 DENSE = {
@@ -285,8 +292,8 @@ MIXING = {
     "graph/one graph over one of two dimensions": lambda: between(
         nn.aggregate(given.ROWS_GRAPH, axis=0)
     ),
-    "graph/another graph for each input": lambda: graphs(),
-    "graph/lists of edges": lambda: graphs(),
+    "graph/another graph for each input": lambda: with_graphs(given.GRAPHS),
+    "graph/lists of edges": lambda: with_graphs(nn.adjacency(edges(given.GRAPHS), 6)),
     "graph/one sparse graph": lambda: between(nn.aggregate(given.GRAPH), x=LINES),
     "resize/linear, larger": lambda: between(nn.resize((6, 6))),
     "resize/linear, smaller": lambda: between(nn.resize((2, 3))),
