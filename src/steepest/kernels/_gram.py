@@ -61,13 +61,13 @@ class Gram(NamedTuple):
     Attributes:
         nngp: covariance of the outputs at initialization, shape ``(n, m)``.
         ntk: tangent kernel, shape ``(n, m)``; NaN when σ jumps.
-        error: of a table of a fully connected network its largest error, relative to √(K_αα K_ββ); to it comes the
-            rounding of the dtype, and for kinked σ that of the angle: 1e-8 (float64) or 3e-4 (float32) between
-            inputs that are nearly parallel. Of a network of layers, and of few inputs of a fully connected one with a
-            smooth σ, a bound of all of it, rounding too, of which kinked
-            σ make the worst case that signals at two positions are nearly parallel in every layer. Behind pools,
-            attention or matrices, where variances are means over pairs, what their errors change is counted to first
-            order.
+        error: of a table of a fully connected network its largest error, relative to √(K_αα K_ββ). To it comes the
+            rounding of the dtype. Between inputs that are nearly parallel the rounding of the angle comes too, where σ
+            has kinks, or is smooth and variances are far above one: 1e-8 (float64) or 3e-4 (float32). Of a network of
+            layers, and of few inputs of a fully connected one with a smooth σ, the error is a bound of all of it,
+            rounding too, of which kinked σ make the worst case that signals at two positions are nearly parallel in
+            every layer. Behind pools, attention or matrices, where variances are means over pairs, what their errors
+            change is counted to first order.
     """
 
     nngp: NDArray
