@@ -254,6 +254,25 @@ def test_mistakes_are_said_in_one_sentence(key):
             ntk_eigenpairs(CASES[0], CASES[0].init(key), X, k, key, products=products)
 
 
+@pytest.mark.parametrize("kernel", [empirical_ntk, empirical_ntk_diagonal])
+def test_empty_inputs_and_whole_parameters_are_refused(kernel):
+    linear = lambda w, x: x @ w
+    x = np.ones((2, 3))
+    for w, rows in ((np.ones((3, 2)), x[:0]), (np.ones((3, 0)), x), (np.ones((3, 2), int), x)):
+        with pytest.raises(UserError):
+            kernel(linear, w, rows, outputs="each")
+
+
+def test_products_of_whole_numbers_do_not_overflow():
+    same = lambda w, x: x
+    small = np.array([[100, 120]], np.int8)
+    assert empirical_nngp(same, None, small).tolist() == [[(100**2 + 120**2) / 2]]
+    with pytest.raises(UserError):
+        empirical_nngp(lambda w, x: (x, x), None, small)
+    with pytest.raises(UserError):
+        empirical_nngp(lambda w, x: x @ w, np.ones((3, 1)), small)
+
+
 def batch_normalized(p, x):
     """Normalize over the examples of the batch, as in training mode."""
     h = x @ p["w"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from steepest.core.errors import UserError
-from steepest.kernels import empirical_ntk
+from steepest.kernels import empirical_nngp, empirical_ntk, empirical_ntk_diagonal
 from tests.extras import need
 
 torch = need("torch")
@@ -60,6 +60,57 @@ def test_a_convolutional_module_in_blocks(monkeypatch):
     monkeypatch.setattr("steepest.kernels.finite._torch.MEMORY", 1)
     expected = np.array(rows) @ np.array(rows).T
     np.testing.assert_allclose(empirical_ntk(module, None, Z), expected, rtol=1e-10)
+
+
+class TwoOutputs(torch.nn.Module):
+    """Returns a tuple."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(3, 2)
+
+    def forward(self, x):
+        return self.linear(x), self.linear(2 * x)
+
+
+def test_tensors_by_name_stand_in_for_those_of_the_module():
+    """The kernel of a linear module behind a fixed first layer, by hand; a state dict needs no gradients."""
+    module = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 1)).double()
+    state = {name: 2 * tensor for name, tensor in module.state_dict().items()}
+    first, bias, second, _ = (tensor.numpy() for tensor in state.values())
+    hidden = X @ first.T + bias
+    of_second = 1 + hidden @ hidden.T
+    of_first = (second @ second.T) * (1 + X @ X.T)
+    np.testing.assert_allclose(empirical_ntk(module, state, X), of_first + of_second, rtol=1e-10)
+    state["1.weight"].requires_grad_()
+    np.testing.assert_allclose(empirical_ntk(module, state, X), hidden @ hidden.T, rtol=1e-10)
+    np.testing.assert_allclose(
+        empirical_ntk(module, {"0.weight": state["0.weight"], "0.bias": state["0.bias"]}, X),
+        of_second + of_first / 4,
+        rtol=1e-10,
+    )
+
+
+@pytest.mark.parametrize(
+    ("build", "params", "x"),
+    [
+        (TwoOutputs, None, X),
+        (torch.nn.Tanh, None, X),
+        (lambda: torch.nn.Linear(3, 1), {"scale": torch.ones(3)}, X),
+        (lambda: torch.nn.Linear(3, 1), jnp.ones(3), X),
+        (lambda: torch.nn.Linear(3, 1), None, X[:0]),
+    ],
+    ids=["two outputs", "no parameters", "other names", "no names", "no inputs"],
+)
+def test_wrong_calls_are_refused(build, params, x):
+    with pytest.raises(UserError):
+        empirical_ntk(build(), params, x, outputs="trace")
+
+
+@pytest.mark.parametrize("function", [empirical_ntk_diagonal, empirical_nngp])
+def test_functions_of_jax_alone_refuse_modules(function, module):
+    with pytest.raises(UserError):
+        function(module, None, X, outputs="each")
 
 
 def test_what_has_no_jacobian_of_each_example_is_refused(module):

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from steepest.core.errors import UserError, nearest
-from steepest.core.given import traced
+from steepest.core.given import call, dtype_kind, shown, traced
 from steepest.kernels._arguments import as_floats, check_apply
 from steepest.kernels.finite._blocks import Inputs
 from steepest.kernels.finite._jacobian import jacobian_diagonal, jacobian_ntk
@@ -136,7 +136,8 @@ def empirical_ntk_diagonal(
     """Compute Θ_ii = ‖∇f(x_i)‖² of each input with itself, at the cost of one Jacobian and without pairs of inputs.
 
     Args:
-        network: as for :func:`empirical_ntk`; examples must not interact.
+        network: as for :func:`empirical_ntk`, but no module of torch, and with one array of outputs; examples must not
+            interact.
         params: any pytree.
         x: inputs.
         mask: as for :func:`empirical_ntk`.
@@ -154,6 +155,7 @@ def empirical_ntk_diagonal(
     [25.0, 1.0]
     """
     check_apply(network)
+    _need_jax(network, "empirical_ntk_diagonal")
     _need_choice("choice of outputs", outputs, OUTPUTS)
     network, first, _ = _given(network, x, None, (Beside(mask, graphs), NOTHING))
     apply = network.apply if isinstance(network, Network) else network
@@ -187,16 +189,17 @@ def empirical_nngp(
         shape ``(n, m)``; ``(n, m, k)`` of each output, or ``(n, k, m, k)`` of all pairs of outputs.
 
     Raises:
-        UserError: outputs of both sets that differ in shape; another choice of outputs.
+        UserError: outputs of both sets that differ in shape, or no array; another choice of outputs; a module of torch.
 
     >>> empirical_nngp(lambda w, x: x @ w, jnp.eye(2), jnp.array([[3.0, 4.0]])).tolist()
     [[12.5]]
     """
     check_apply(network)
+    _need_jax(network, "empirical_nngp")
     _need_choice("choice of outputs", outputs, tuple(PRODUCTS))
     apply = network.apply if isinstance(network, Network) else network
-    first = jnp.asarray(apply(params, x))
-    second = first if other is None else jnp.asarray(apply(params, other))
+    first = _outputs(apply, params, x)
+    second = first if other is None else _outputs(apply, params, other)
     if first.ndim < 1 or first.shape[1:] != second.shape[1:]:
         raise UserError(
             f"outputs need one row for each input and one shape beside, got {first.shape} and {second.shape}"
@@ -204,6 +207,26 @@ def empirical_nngp(
     rows, columns = (f.reshape(len(f), -1) for f in (first, second))
     products = jnp.einsum(PRODUCTS[outputs], rows, columns)
     return products / rows.shape[1] if outputs == "mean" else products
+
+
+def _outputs(apply: Callable[[Params, Any], Any], params: Params, x: Any) -> Array:
+    """Return the array of outputs; whole numbers become floats, whose products do not overflow."""
+    outputs = call("the network", apply, params, x)
+    if not hasattr(outputs, "shape"):
+        raise UserError(
+            f"the network must return one array of outputs, got {type(outputs).__name__}; wrap it in a function that "
+            "returns the part that is meant"
+        )
+    outputs = jnp.asarray(outputs)
+    return outputs if jnp.issubdtype(outputs.dtype, jnp.inexact) else outputs.astype(float)
+
+
+def _need_jax(network: Any, function: str) -> None:
+    if is_torch_module(network):
+        raise UserError(
+            f"{function} needs a network or a function of JAX, got a module of torch; take empirical_ntk, or call the "
+            "module on tensors"
+        )
 
 
 def _need_choice(what: str, value: str, choices: tuple[str, ...]) -> None:
@@ -304,6 +327,8 @@ def _without_interaction(network: Network | Callable[..., Array]) -> bool:
 
 
 def _check_outputs(shape: tuple[int, ...], n: int, outputs: Outputs) -> None:
+    if 0 in shape:
+        raise UserError(f"the kernel needs inputs and outputs, got outputs of shape {shape}")
     if outputs == "scalar" and shape not in ((n,), (n, 1)):
         raise UserError(
             f"a scalar kernel needs outputs of shape {(n,)}, got {shape}; try outputs='trace' or outputs='all'"
@@ -343,6 +368,12 @@ def _output_shape(apply: Callable[..., Array], params: Params, x: Inputs) -> tup
     Raises:
         UserError: no array, or no row for each input.
     """
+    whole = [leaf for leaf in jax.tree.leaves(params) if dtype_kind(leaf) in "iub"]
+    if whole:
+        raise UserError(
+            f"params must be real numbers, got whole ones, {shown(whole[0])}, by which nothing has a derivative; try "
+            "jax.tree.map(lambda leaf: leaf * 1.0, params)"
+        )
     out = output_of(apply, params, *x)
     if not hasattr(out, "shape"):
         raise UserError(

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array
 
 from steepest.core.errors import UserError
+from steepest.core.given import shown
 
 MEMORY = 2**30  # bytes that one block of the Jacobian may take
 CONTRACTIONS = {
@@ -36,21 +37,24 @@ def torch_ntk(
 
     Args:
         module: a ``torch.nn.Module``.
-        tensors: its parameters by name; None for those that it has.
+        tensors: its parameters by name, or some of them; others, and all without, are those that it has. Kernels are
+            of the tensors that require gradients, or, where none does, of those that do in the module.
         x: inputs, tensors or arrays; a tuple of them where the module reads several.
         other: a second set, or None.
         outputs: a key of ``CONTRACTIONS``.
 
     Raises:
-        UserError: a module that torch cannot differentiate by example; several outputs where one is expected.
+        UserError: a module that torch cannot differentiate by example; several outputs where one is expected; tensors
+            of other names, none that require gradients, no inputs.
     """
     import torch
 
-    weights = dict(module.named_parameters()) if tensors is None else dict(tensors)
-    weights = {name: weight.detach() for name, weight in weights.items() if weight.requires_grad}
+    weights, fixed = _weights(module, {} if tensors is None else tensors)
     first = _tensors(x, weights)
     second = first if other is None else _tensors(other, weights)
-    shape = _shape(module, weights, first)
+    if not len(first[0]) or not len(second[0]):
+        raise UserError("the kernel needs one input at least, got none; give rows")
+    shape = _shape(module, fixed | weights, first)
     n, k = len(first[0]), int(np.prod(shape))
     if outputs == "scalar" and k > 1:
         raise UserError(
@@ -58,13 +62,34 @@ def torch_ntk(
         )
     size = sum(weight.numel() * weight.element_size() for weight in weights.values()) * k
     block = max(1, MEMORY // max(size, 1))
-    jacobian = _by_example(module, weights)
+    jacobian = _by_example(module, weights, fixed)
     rows = []
     for left in _blocks(first, block):
         one = jacobian(left)
         row = [_contracted(one, jacobian(right), outputs) for right in _blocks(second, block)]
         rows.append(torch.cat(row, dim=2 if outputs == "all" else 1))
     return jnp.asarray(torch.cat(rows).detach().cpu().numpy())
+
+
+def _weights(module: Any, tensors: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the tensors by which outputs are differentiated, and others that stand in for those of the module."""
+    held = dict(module.named_parameters())
+    names = {*held, *(name for name, _ in module.named_buffers())}
+    if not isinstance(tensors, Mapping) or not set(tensors) <= names:
+        raise UserError(
+            f"params of a module of torch are tensors by name, of {', '.join(sorted(names))}, got {shown(tensors)}; "
+            "try None for its own"
+        )
+    given = dict(tensors)
+    flags = held
+    if any(tensor.requires_grad for tensor in given.values()):
+        flags = held | given
+    trained = {name: (held | given)[name].detach() for name in held if flags[name].requires_grad}
+    if not trained:
+        raise UserError(
+            "the module has no parameters that require gradients, so that there is no tangent kernel; set requires_grad"
+        )
+    return trained, {name: t.detach() for name, t in given.items() if name not in trained}
 
 
 def _tensors(x: Any, weights: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -83,9 +108,16 @@ def _blocks(x: tuple[Any, ...], size: int) -> list[tuple[Any, ...]]:
 
 def _output(module: Any, weights: Mapping[str, Any], example: tuple[Any, ...]) -> Any:
     """Return the outputs of one example."""
+    import torch
     from torch.func import functional_call
 
-    return functional_call(module, dict(weights), tuple(a[None] for a in example))[0]
+    outputs = functional_call(module, dict(weights), tuple(a[None] for a in example))
+    if not isinstance(outputs, torch.Tensor):
+        raise UserError(
+            f"the module must return one tensor of outputs, got {type(outputs).__name__}; wrap it in a module that "
+            "returns the part that is meant"
+        )
+    return outputs[0]
 
 
 def _shape(module: Any, weights: Mapping[str, Any], x: tuple[Any, ...]) -> tuple[int, ...]:
@@ -93,20 +125,16 @@ def _shape(module: Any, weights: Mapping[str, Any], x: tuple[Any, ...]) -> tuple
     import torch
 
     with torch.no_grad(), _refused():
-        outputs = _output(module, weights, tuple(a[0] for a in x))
-    if not isinstance(outputs, torch.Tensor):
-        raise UserError(
-            f"the module must return one tensor of outputs, got {type(outputs).__name__}; wrap it in a module that "
-            "returns the part that is meant"
-        )
-    return tuple(outputs.shape)
+        return tuple(_output(module, weights, tuple(a[0] for a in x)).shape)
 
 
-def _by_example(module: Any, weights: Mapping[str, Any]) -> Callable[[tuple[Any, ...]], list[Any]]:
+def _by_example(
+    module: Any, weights: Mapping[str, Any], fixed: Mapping[str, Any]
+) -> Callable[[tuple[Any, ...]], list[Any]]:
     """Return the function that gives ∂f_a(x_i)/∂θ of some examples, ``(n, k, p)`` for each parameter."""
     from torch.func import jacrev, vmap
 
-    outputs = lambda w, *example: _output(module, w, example).reshape(-1)
+    outputs = lambda w, *example: _output(module, fixed | w, example).reshape(-1)
 
     def jacobian(x: tuple[Any, ...]) -> list[Any]:
         with _refused():
@@ -121,6 +149,8 @@ def _refused() -> Iterator[None]:
     """Say what torch cannot do with single examples, or with these inputs."""
     try:
         yield
+    except UserError:
+        raise
     except (RuntimeError, ValueError, TypeError) as trouble:
         raise UserError(
             f"torch cannot compute this module example by example: {trouble}; give the inputs that it reads, and take "
