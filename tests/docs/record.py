@@ -69,49 +69,45 @@ def main() -> None:
     claims = [Asked(name) for name in catalogue.built_in()]
     shown = sorted(needs(docs_folder()), key=str)
     numbers_of = {asked: [(p, n) for p, n in told() if n.of == asked] for asked in shown}
-    runs = _Runs()
-    checks = {asked.claim: _checks(asked, runs) for asked in sorted(claims, key=str)}
-    record = {str(asked): _numbers(asked, numbers_of[asked], runs) for asked in shown}
+    store = Store(RESULTS)
+    checks = {asked.claim: _checks(asked, store) for asked in sorted(claims, key=str)}
+    record = {str(asked): _numbers(asked, numbers_of[asked], store) for asked in shown}
     _write(CHECKS, checks)
     _write(PATH, record)
 
 
-class _Runs:
-    """Runs with these fields, made or taken from the store when they are asked for."""
-
-    def __init__(self) -> None:
-        self._store = Store(RESULTS)
-        self.shelf = Shelf(RESULTS)
-
-    def of(self, asked: Asked) -> Result:
-        """Return the result of one run."""
-        claim = catalogue.entry(asked.claim)
-        return answer(ready(claim, "quick", 0, dict(asked.fields)), store=self._store)
+def _run(asked: Asked, store: Store) -> Result:
+    """Return a run with these fields, made or taken from the store."""
+    claim = catalogue.entry(asked.claim)
+    return answer(ready(claim, "quick", 0, dict(asked.fields)), store=store)
 
 
-def _checks(asked: Asked, runs: _Runs) -> dict[str, Any]:
+def _checks(asked: Asked, store: Store) -> dict[str, Any]:
     """Return which checks of a claim count."""
     kept = recorded_checks().get(asked.claim, {})
     if kept.get("judged") == code_of(asked):
         return kept
-    ids = [check.id for check in runs.of(asked).checks if not check.idle]
+    ids = [check.id for check in _run(asked, store).checks if not check.idle]
     return {"judged": code_of(asked), "checks": ids}
 
 
-def _numbers(asked: Asked, told_of: list[tuple[str, Number]], runs: _Runs) -> dict[str, Any]:
+def _numbers(asked: Asked, told_of: list[tuple[str, Number]], store: Store) -> dict[str, Any]:
     """Return what a run says of the numbers that pages tell of it."""
     kept = recorded().get(str(asked), {})
     keys = {key(number) for _, number in told_of}
     if kept.get("judged") == code_of(asked) and keys == set(kept["numbers"]):
         return kept
-    verdict = str(runs.of(asked).verdict)
-    numbers = {key(number): _looked_up(page, number, runs.shelf) for page, number in told_of}
+    verdict = str(_run(asked, store).verdict)
+    shelf = Shelf(RESULTS)  # it knows the runs that were there when it was made
+    numbers = {key(number): _looked_up(page, number, shelf) for page, number in told_of}
     return {"judged": code_of(asked), "verdict": verdict, "numbers": numbers}
 
 
-def _looked_up(page: str, number: Number, shelf: Shelf) -> Any:
+def _looked_up(page: str, number: Number, shelf: Shelf) -> float:
     try:
-        return shelf.number(number)
+        looked_up = shelf.number(number)
+        assert looked_up is not None, "no result is stored"
+        return looked_up
     except Exception as trouble:
         raise SystemExit(f"{page}: {number.typed} <{number.target}>: {trouble}") from None
 
