@@ -11,7 +11,7 @@ REASONS = {
     "resize/cubic": "theirs refuses",
     "attention/softmax over the root of d": HEADS,
     "activation/Hermite polynomial, other variances": (
-        "theirs is that of variance one, whatever the variance is"
+        "theirs is for variance one, whatever the variance is"
     ),
     "activation/rectified monomial": "theirs is NaN on the diagonal",
     "activation/rectified monomial between positions": "theirs is NaN on the diagonal",

@@ -3,7 +3,7 @@
     python -m benchmarks.configurations.run [PYTHON] [--only WORD] [--record]
 
 With the interpreter of an environment with ``../kernels/requirements.txt`` the peer's numbers are computed and kept in
-``peer.npz``; without it those that are kept are read. ``--record`` keeps verdicts in ``verdicts.jsonl``, of those that
+``peer.npz``; without it the kept numbers are read. ``--record`` keeps verdicts in ``verdicts.jsonl``, of those that
 ``--only`` leaves out the ones that are there, and writes ``record.json`` from all.
 """
 
@@ -200,7 +200,7 @@ def main() -> None:
 
 
 def keep(compared: Sequence[Compared]) -> None:
-    """Write verdicts beside those that are kept, and the record of all."""
+    """Write verdicts beside the kept ones, and the record of all."""
     rows = {row.identity: row for row in (*judged(), *compared)}
     ordered = [rows[identity] for identity in OURS if identity in rows]
     lines = [json.dumps(row._asdict(), ensure_ascii=False) for row in ordered]
@@ -230,7 +230,7 @@ def record(compared: Sequence[Compared]) -> dict[str, Any]:
         "how": HOW.format(count=len(compared), equal=EQUAL, deviations=DEVIATIONS),
         "tables": [by_group(compared), not_equal(compared), by_name(compared)],
         "says": [
-            f"Together: {summary}. Of those that differ the third way says whose numbers are right, unless it is a "
+            f"Together: {summary}. Where they differ the third way says whose numbers are right, unless it is a "
             "convention.",
             "Numbers of the peer are kept in `benchmarks/configurations/peer.npz`; a test compares ours with them.",
         ],

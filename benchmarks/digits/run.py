@@ -2,7 +2,7 @@
 
 Both kernels serve as Gaussian processes on one-hot labels with their mean taken away, in five random splits into 1197
 training and 600 test images of 8×8×1 pixels. Fixed coefficients are C_W = 2 and C_b = 0.01, with noise of a hundredth
-of the mean of the kernel's diagonal. Learned ones are those of the largest marginal likelihood of 300 of the training
+of the mean of the kernel's diagonal. Learned ones have the largest marginal likelihood of 300 of the training
 images of the split, from C_W = 2, C_b = 0.01 and the noise of the same rule, in at most ``STEPS`` steps.
 
     python -m benchmarks.digits.run [--record]
@@ -136,7 +136,7 @@ def record(rows: list[list[str]], seconds: float, gigabytes: float) -> dict[str,
         f"`benchmarks/digits`: all 1797 digits of scikit-learn as 8×8×1 images, and a CNN of two convolutions with "
         f"ReLU and a dense layer behind `flatten`, infinitely wide. Both kernels are Gaussian processes on one-hot "
         f"labels less 0.1, in {SPLITS} random splits into {TRAINING} training and {1797 - TRAINING} test images. "
-        f"Learned coefficients are those of `fit` on {SUBSET} of the training images in at most {STEPS} steps. Fixed "
+        f"Learned coefficients come from `fit` on {SUBSET} of the training images in at most {STEPS} steps. Fixed "
         f"ones are C_W = {FIXED['c_w']:g}, C_b = {FIXED['c_b']:g} and noise of {SHARE:g} of the mean diagonal. "
         "Intervals are of 95 % over splits, which share images. The log likelihood is of all ten outputs of an image."
     )

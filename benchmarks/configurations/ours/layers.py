@@ -37,7 +37,7 @@ def over_heads(x=LINES):
 
 
 def with_output_biases():
-    """Add biases behind attention: those of a matrix without weights."""
+    """Add biases behind attention, by a matrix without weights."""
     heads = nn.attention(1, heads=1, key=1, c_w=1.0, c_b=0.0)
     biased = nn.add(heads, dense(1, c_w=0.0, c_b=0.25))
     return pooled(dense(1), "relu", biased, "relu", x=LINES)
@@ -166,7 +166,7 @@ def equal_positions(*layers, x):
 
 
 def standard_convolutions():
-    """Return kernels whose last layer alone is in the parameterization of stax."""
+    """Return kernels of which only the last layer is in the parameterization of stax."""
     weights = {"c_w": 2.25, "c_b": 0.16}
     limit = nn.network(
         conv(16, **weights),

@@ -13,7 +13,7 @@ def kernels(*layers, x, other=None, **options):
 
 
 def positions(*layers, x, other=None, **options):
-    """Return both kernels of outputs with positions, of the first inputs before those of the second."""
+    """Return both kernels of outputs with positions, of the first inputs before the second."""
     pairs = kernels(*layers, x=x, other=other, **options)
     rank = x.ndim - 2
     order = (0, 1, *range(2, 2 + 2 * rank, 2), *range(3, 3 + 2 * rank, 2))

@@ -110,7 +110,7 @@ def gram(
         other_mask: that of the second set.
         graphs: of a network with ``aggregate()`` without a matrix: weights between positions beside each input, shape
             ``(n, P, P)``, or ``(P, P)`` for all inputs; entry (p, q) is the weight of position q in output p.
-        other_graphs: those of the second set.
+        other_graphs: graphs beside the second set.
         tile: rows of the square tiles in which the matrix is computed.
         tolerance: of the table, or of each activation's expectation, relative to √(K_αα K_ββ).
 
@@ -193,7 +193,7 @@ def scaling_of(limit: Limit | WideLimit, x: Any, other: Any, besides: Besides) -
 
 
 def _scalable(x: NDArray, mask: Any) -> NDArray | None:
-    """Return inputs with zeros where no position exists; None of those that checks will refuse."""
+    """Return inputs with zeros where no position exists; None of inputs that checks will refuse."""
     if x.ndim < 2 or not x.size:
         return None
     if mask is not None:
@@ -321,7 +321,7 @@ def gram_positions(
         mask: which positions exist, as for ``gram``; kernels are zero at those of the output that do not.
         other_mask: that of the second set.
         graphs: those beside the inputs, as for ``gram``.
-        other_graphs: those of the second set.
+        other_graphs: graphs beside the second set.
         tolerance: of each activation's expectation, relative to √(K_αα K_ββ).
 
     Returns:
@@ -393,7 +393,7 @@ def gram_layers(
         mask: which positions exist, as for ``gram_positions``.
         other_mask: that of the second set.
         graphs: those beside the inputs, as for ``gram``.
-        other_graphs: those of the second set.
+        other_graphs: graphs beside the second set.
         tolerance: as for ``gram``.
 
     Raises:

@@ -9,7 +9,7 @@ Let σ have the jumps J_i at c_i and elsewhere the derivative g, and θ be the a
     √(K_αα K_ββ) sin θ |E δ_i(u) g(v)|    ≤ √(K_ββ sin θ E g(v)²/2π),
     √(K_αα K_ββ) sin θ  E δ_i(u) δ_j(v)   ≤ 1/2π.
 
-The second is Cauchy and Schwarz for v given u = c, whose density is at most ``exp(c²/2K_αα)/sin θ`` times that of v. So
+The second is Cauchy and Schwarz for v given u = c, whose density is at most ``exp(c²/2K_αα)/sin θ`` times v's. So
 what moves is Lipschitz in K_αβ without jumps, and in θ with jumps: by the root of what ρ moves where ρ is near ±1.
 
 Where g is not square integrable, as for ``|z|^{3/2}``, increments of equal variances bound it: with the coefficients of

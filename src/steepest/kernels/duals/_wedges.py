@@ -191,7 +191,7 @@ def _from_origin(ramp: Ramp) -> list[tuple[float, int, float, bool]]:
 
 
 def _merged(sums: dict[Wedge, Weights]) -> dict[Wedge, Weights]:
-    """Let products that have no difference share the moments of those that have one."""
+    """Let products without a difference share the moments of products with one."""
     merged: dict[Wedge, Weights] = {}
     most_first = sorted(sums, key=lambda w: -((w.first_rate > 0) + (w.second_rate > 0)))
     for wedge in most_first:

@@ -73,7 +73,7 @@ def empirical_ntk(
         network: a network, or its ``apply``, which maps parameters and inputs ``(n, …)`` to outputs ``(n,)`` or
             ``(n, k)``; axes behind the second count as outputs too. Of a tuple, list or dict of such arrays each gets
             its kernel, in the same tuple, list or dict. A module of torch is taken too.
-        params: any pytree; of a module of torch None for those that it has, or tensors by name.
+        params: any pytree; of a module of torch None for the module's own, or tensors by name.
         x: inputs; of a function that reads several arrays of each example a tuple or dict of them, as it takes them.
         other: the inputs x', by default x again.
         mask: of a ``network(...)`` of layers: which positions exist, True or False, shape ``(n, *space)``; by default
@@ -81,7 +81,7 @@ def empirical_ntk(
         other_mask: that of x'.
         graphs: of a ``network(...)`` with ``aggregate()`` without a matrix: weights between positions, shape
             ``(n, P, P)``, or ``(P, P)`` for all inputs.
-        other_graphs: those of x'.
+        other_graphs: graphs beside x'.
         method: ``"layerwise"`` sums over the layers of an ``mlp(...)`` or a ``network(...)`` and never holds the
             Jacobian of all of them; ``"jacobian"`` contracts the Jacobian leaf by leaf, in blocks of examples, so that
             memory stays bounded; ``"vectors"`` multiplies Θ with every unit vector, which needs least memory, and is

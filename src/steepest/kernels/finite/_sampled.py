@@ -57,7 +57,7 @@ def sampled_gram(
         mask: of a ``network(...)`` of layers: which positions exist, as for ``gram``.
         other_mask: that of the second set.
         graphs: of a ``network(...)`` with ``aggregate()`` without a matrix, as for ``gram``.
-        other_graphs: those of the second set.
+        other_graphs: graphs beside the second set.
         count: how many networks are drawn.
 
     Raises:

@@ -37,8 +37,8 @@ def torch_ntk(
 
     Args:
         module: a ``torch.nn.Module``.
-        tensors: its parameters by name, or some of them; others, and all without, are those that it has. Kernels are
-            of the tensors that require gradients, or, where none does, of those that do in the module.
+        tensors: its parameters by name, or some of them; the module's own stand for all others. Kernels are
+            of the tensors that require gradients, or, where none does, of the module's own that do.
         x: inputs, tensors or arrays; a tuple of them where the module reads several.
         other: a second set, or None.
         outputs: a key of ``CONTRACTIONS``.
@@ -72,7 +72,7 @@ def torch_ntk(
 
 
 def _weights(module: Any, tensors: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the tensors by which outputs are differentiated, and others that stand in for those of the module."""
+    """Return the tensors by which outputs are differentiated, and others that stand in for the module's own."""
     held = dict(module.named_parameters())
     names = {*held, *(name for name, _ in module.named_buffers())}
     if not isinstance(tensors, Mapping) or not set(tensors) <= names:

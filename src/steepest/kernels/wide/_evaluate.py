@@ -32,7 +32,7 @@ def evaluate(
         end: the node.
         one: numbers of the first inputs by node, arrays ``(…, *space, b, 1)``; node 0 has the inputs, channels first.
         two: numbers of the second inputs: ``(…, *space, 1, b')`` for all pairs, ``(…, *space, b, 1)`` pair by pair.
-        itself: one where the pairs are those of each input with itself, zero where none are.
+        itself: one where each pair is of an input with itself, zero where none is.
 
     Returns:
         arrays ``(b, b')`` or ``(b, 1)``; of an average ``(*space, b, …)``.
@@ -45,7 +45,7 @@ def evaluate(
 def _at_equal_positions(
     plan: Plan, pairings: Pairings, end: int, one: Sides, two: Sides, itself: Array
 ) -> Pairs:
-    """Compute all pairs of positions up to a node, and keep those of equal positions, ``(*space, b, …)``."""
+    """Compute all pairs of positions up to a node, and keep equal positions, ``(*space, b, …)``."""
     (pairs,) = _at_nodes(plan, pairings, (end,), one, two, itself)
     space = plan.limit.spaces[end]
     count = int(np.prod(space))

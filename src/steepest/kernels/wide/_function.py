@@ -74,7 +74,7 @@ def kernel_function(
         a function of two inputs without a batch axis, which gives two numbers, in the precision of its inputs. Of a
         network of layers it also takes ``mask`` and ``other_mask``, shape ``space``: which positions of either exist,
         all of them without. Where a mask leaves no position kernels are NaN. Of a network that reads graphs it needs
-        ``graphs`` and ``other_graphs`` by name, shape ``(P, P)``: that of either input.
+        ``graphs`` and ``other_graphs`` by name, shape ``(P, P)``: the graph of either input.
 
     Raises:
         UserError: as ``gram``; an output that keeps its positions.

@@ -48,7 +48,7 @@ class Scaled(NamedTuple):
         return multiplied(kernel, 2 * degree * self.rows)
 
     def back(self, kernel: NDArray, degree: int) -> NDArray:
-        """Return kernels ``(n, m, …)`` of the inputs as they were, from those of these.
+        """Return kernels ``(n, m, …)`` of the inputs as they were, from kernels of these.
 
         Raises:
             UserError: one is beyond the precision.
@@ -58,7 +58,7 @@ class Scaled(NamedTuple):
 
 
 def multiplied(kernel: NDArray, exponents: NDArray[np.int64]) -> NDArray:
-    """Return kernels times powers of two; the first axes are those of the exponents.
+    """Return kernels times powers of two; the first axes belong to the exponents.
 
     Raises:
         UserError: one is beyond the precision.
@@ -79,7 +79,7 @@ def multiplied(kernel: NDArray, exponents: NDArray[np.int64]) -> NDArray:
 
 
 def _exponent(value: float, exponents: NDArray[np.int64], at: tuple) -> int:
-    """Return the power of two of an entry as it would be; exponents of positions are those of their inputs."""
+    """Return the power of two of an entry as it would be; positions have the exponents of their inputs."""
     inputs = tuple(
         place if size > 1 else 0 for place, size in zip(at, exponents.shape, strict=True)
     )
@@ -126,7 +126,7 @@ def read_in_range(x: Array, mask: Array | None, degree: int | None) -> InRange:
         read = jnp.where(mask[..., None], read, 0)
     numbers = jnp.finfo(x.dtype)
     size = jnp.abs(read).max()
-    # the square of the largest entry stands for that of the norm, and kernels are its powers
+    # the largest entry's square stands for the norm's, and kernels are its powers
     power = 0.375 / max(degree or 1, 1)
     inside = (size == 0) | ((size > numbers.tiny**power) & (size < numbers.max**power))
     if degree is None:

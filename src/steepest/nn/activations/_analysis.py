@@ -124,7 +124,7 @@ def pieces_of(activation: Activation) -> Pieces | None:
 def _check(activation: Activation, pieces: Pieces) -> None:
     """Raise a UserError where pieces are not the function, by values between and beyond all knots."""
     reach = 2 + 2 * max(map(abs, pieces.knots))
-    # no knot is hit: its value is that of either side
+    # no knot is hit: either side has its value
     points = np.linspace(-reach, reach, 201) + 1e-3 / math.pi
     right = pieces.values(points)
     with jax.ensure_compile_time_eval(), jax.enable_x64(True):

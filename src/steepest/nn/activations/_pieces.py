@@ -120,7 +120,7 @@ class Pieces:
     terms: tuple[tuple[Term, ...], ...]
 
     def __call__(self, z: Array) -> Array:
-        """Return the function, entry by entry; at a knot that of the left interval."""
+        """Return the function, entry by entry; a knot belongs to the interval on its left."""
         z = jnp.asarray(z, float)
         total = _value(self.terms[0], z)
         for knot, terms in zip(self.knots, self.terms[1:], strict=True):

@@ -100,7 +100,7 @@ class Branched(Layer):
         return parts[0].output.space
 
     def exists(self, masks: list[Array]) -> Array:
-        """Return which positions exist behind branches, by those of each; there is at least one branch."""
+        """Return which positions exist behind branches, of which there is at least one."""
         return reduce(jnp.logical_and, masks)
 
     @abstractmethod
@@ -281,7 +281,7 @@ class Multiply(Branched):
         """Add a ``Product`` of independent branches."""
         self._need_independence(draft)
         if sum(map(draft.several_laws, ends)) > 1:
-            # the mean over channels of a product is that of the means only where one of them is alike in all channels
+            # the mean over channels of a product is the product of the means only where one of them is alike in all channels
             raise draft.refuse(
                 self.name,
                 "channels of more than one branch have several laws, by concatenate or flatten, so that kernels "

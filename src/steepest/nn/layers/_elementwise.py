@@ -115,7 +115,7 @@ class LayerNorm(Layer):
 
 @checked
 def layer_norm(space: Literal["all"] | int | Sequence[int] | None = None) -> LayerNorm:
-    """Make a layer normalization without parameters: mean zero and variance one over channels, of each position alone.
+    """Make a layer normalization without parameters: mean zero and variance one over channels, of each position.
 
     Args:
         space: dimensions of space whose positions are normalized together, with one mean and variance for all their

@@ -32,7 +32,7 @@ class LayeredNetwork(Network):
 
     Attributes:
         apply: maps parameters, inputs and, if some positions do not exist, a mask to outputs (:func:`network`); graphs
-            are those of ``aggregate()``, and a key draws what ``dropout`` leaves out.
+            belong to ``aggregate()``, and a key draws what ``dropout`` leaves out.
         shape: of one input.
         output: shape of one output.
         parameterization: how widths enter.

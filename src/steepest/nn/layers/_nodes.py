@@ -201,7 +201,7 @@ class MixGiven(Coefficients):
 
 @dataclass(frozen=True)
 class Select(Coefficients):
-    """Some of the positions: ``K[p, q]`` and ``Θ[p, q]`` at those that are taken.
+    """Some of the positions: ``K[p, q]`` and ``Θ[p, q]`` where they are taken.
 
     Attributes:
         sources: the node that it reads.
@@ -361,7 +361,7 @@ class NormalizeTogether(Coefficients):
 
     Attributes:
         sources: the node that it reads.
-        dimensions: those of space whose positions are normalized together.
+        dimensions: of space, along which positions are normalized together.
     """
 
     sources: tuple[int]
@@ -491,7 +491,7 @@ class Draft:
         self._depth -= 1
 
     def several_laws(self, node: int) -> bool:
-        """Tell whether channels behind a node differ in their laws, as those of several branches or positions do."""
+        """Tell whether channels behind a node differ in their laws, as channels of several branches or positions do."""
         if self.kinds[node] is Kind.GAUSSIAN:
             return False
         if isinstance(self.nodes[node], Concatenate | EqualPositions):

@@ -75,7 +75,7 @@ class Piecewise:
         corner = _root_law(sum(abs(slope) for _, _, slope in jumps(self.activation)))
         jump = _root_law(sum(abs(value) for _, value, _ in jumps(self.activation)))
         decays = any(term.rate for ramp in self.split.ramps for term in ramp.terms)
-        # differences of exponentials are those of a polynomial that is 3e-15 from Mills' ratio
+        # differences of exponentials come from a polynomial that is 3e-15 from Mills' ratio
         # h has its rounding, and with it exp(−h²/2), of which all is made where σ is zero around the origin
         eps = 16 * eps if self.split.gap else eps
         rounding = (32 * eps + 2e-13 * decays) * _cancellation(self.activation, self.high)
@@ -175,7 +175,7 @@ class Wedges:
 
     @property
     def orders(self) -> int:
-        """Count the derivatives of which means are needed, with that of order zero."""
+        """Count the derivatives of which means are needed, order zero too."""
         return max(2, len(self.split.base))
 
     def pair(self, k: Array, one: list[Array], two: list[Array]) -> tuple[Array, Array]:

@@ -174,7 +174,7 @@ class OfLinearAttention(Local[AttendLinearly]):
         return everywhere(behind, shape)
 
     def diagonal(self, step: Step, numbers) -> Diagonal:
-        """Take kernels from pairs; values have mean zero, and bounds are those of products."""
+        """Take kernels from pairs; values have mean zero, and products give the bounds."""
         values, queries = step.read
         behind = Diagonal(*step.itself(), 0 * values.mean)
         if not step.bounded:

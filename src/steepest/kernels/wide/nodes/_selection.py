@@ -25,7 +25,7 @@ class OfSelection(Mixing[Select]):
 
     @property
     def weighs(self) -> bool:
-        """Tell whether one position alone is taken: an input that lacks it has no kernel."""
+        """Tell whether a single position is taken: an input that lacks it has no kernel."""
         return all(isinstance(positions, int) for positions in self.node.taken)
 
     def degree(self, read):
