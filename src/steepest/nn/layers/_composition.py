@@ -281,7 +281,7 @@ class Multiply(Branched):
         """Add a ``Product`` of independent branches."""
         self._need_independence(draft)
         if sum(map(draft.several_laws, ends)) > 1:
-            # the mean over channels of a product is the product of the means only where one of them is alike in all channels
+            # a product's mean over channels is the product of means only where one of them is alike in all channels
             raise draft.refuse(
                 self.name,
                 "channels of more than one branch have several laws, by concatenate or flatten, so that kernels "
