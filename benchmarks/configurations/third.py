@@ -89,16 +89,36 @@ def elu(x: np.ndarray) -> np.ndarray:
     return np.where(x > 0, x, np.expm1(np.minimum(x, 0.0)))
 
 
+def elu_slope(x: np.ndarray) -> np.ndarray:
+    return np.exp(np.minimum(x, 0.0))
+
+
+def tanh_slope(x: np.ndarray) -> np.ndarray:
+    return 1 / np.cosh(x) ** 2
+
+
+def hard_tanh(x: np.ndarray) -> np.ndarray:
+    return np.clip(x, -1, 1)
+
+
+def hard_tanh_slope(x: np.ndarray) -> np.ndarray:
+    return (np.abs(x) < 1) * 1.0
+
+
+def square_relu(x: np.ndarray) -> np.ndarray:
+    return np.maximum(x, 0.0) ** 2
+
+
+def square_relu_slope(x: np.ndarray) -> np.ndarray:
+    return 2 * np.maximum(x, 0.0)
+
+
 REFERENCES = {
-    "activation/tanh by quadrature": lambda: between(np.tanh, lambda x: 1 / np.cosh(x) ** 2),
-    "activation/hard tanh by quadrature": lambda: between(
-        lambda x: np.clip(x, -1, 1), lambda x: (np.abs(x) < 1) * 1.0, (-1.0, 1.0)
-    ),
-    "activation/elu by quadrature": lambda: between(
-        elu, lambda x: np.exp(np.minimum(x, 0.0)), (0.0,)
-    ),
+    "activation/tanh by quadrature": lambda: between(np.tanh, tanh_slope),
+    "activation/hard tanh by quadrature": lambda: between(hard_tanh, hard_tanh_slope, (-1.0, 1.0)),
+    "activation/elu by quadrature": lambda: between(elu, elu_slope, (0.0,)),
     "activation/rectified monomial": lambda: between(
-        lambda x: np.maximum(x, 0.0) ** 2, lambda x: 2 * np.maximum(x, 0.0), (0.0,), layers=1
+        square_relu, square_relu_slope, (0.0,), layers=1
     ),
     "activation/Hermite polynomial, other variances": lambda: between(
         hermite, hermite_slope, layers=1

@@ -2,7 +2,7 @@
 
     python -m tests.docs.record
 
-looks the numbers of the chapters up in the results of ``tests.contract.green`` (and in those of the settings that the
+looks the numbers of the chapters up in the results of ``tests.contract.green`` (and in runs with the settings that the
 chapters show, which it runs where they are not stored), and writes ``recorded.json``: by claim, the code that gave
 the result, its verdict, and the numbers. Entries of the same code and the same numbers stay as they are. The tests
 compare what the authors typed with it. ``checks.json`` has, of every claim, the ids of the checks that count, which

@@ -49,7 +49,7 @@ def test_layers_of_the_library_break_no_law(layer):
 
 
 def test_a_wrong_factor_is_told_by_finite_networks(example):
-    """A tangent kernel that is a quarter too large is not that of networks."""
+    """No network has a tangent kernel that is a quarter too large."""
 
     def diagonal(self, step, numbers):
         right = example.OfFade.diagonal(self, step, numbers)

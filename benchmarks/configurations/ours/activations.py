@@ -52,6 +52,26 @@ def rbf(x):
     return 2**0.5 * jnp.sin((2 * 0.6) ** 0.5 * x + jnp.pi / 4)
 
 
+def shifted_erf(x):
+    return 1.5 * jax.scipy.special.erf(0.7 * x) + 0.3
+
+
+def sigmoid_like(x):
+    return 0.5 * jax.scipy.special.erf(x / 2.4020563531719796) + 0.5
+
+
+def gabor(x):
+    return jnp.exp(-(x**2)) * jnp.sin(x)
+
+
+def bell(x):
+    return 1.2 * jnp.exp(-0.4 * x**2)
+
+
+def growth(x):
+    return 0.5 * jnp.exp(0.4 * x)
+
+
 ACTIVATIONS = {
     "activation/relu": lambda: between("relu"),
     "activation/relu, stabilized": lambda: between("relu"),
@@ -59,21 +79,17 @@ ACTIVATIONS = {
     "activation/two slopes": lambda: between(two_slopes()),
     "activation/abs": lambda: between("abs"),
     "activation/erf": lambda: between("erf"),
-    "activation/erf, scaled and shifted": lambda: between(
-        lambda x: 1.5 * jax.scipy.special.erf(0.7 * x) + 0.3
-    ),
-    "activation/sigmoid by erf": lambda: between(
-        lambda x: 0.5 * jax.scipy.special.erf(x / 2.4020563531719796) + 0.5
-    ),
+    "activation/erf, scaled and shifted": lambda: between(shifted_erf),
+    "activation/sigmoid by erf": lambda: between(sigmoid_like),
     "activation/gelu": lambda: between("gelu"),
     "activation/sin": lambda: between("sin"),
     "activation/sin, scaled and shifted": lambda: between(wave(jnp.sin)),
     "activation/cos": lambda: between("cos"),
     "activation/cos, scaled and shifted": lambda: between(wave(jnp.cos)),
-    "activation/gabor": lambda: between(lambda x: jnp.exp(-(x**2)) * jnp.sin(x)),
+    "activation/gabor": lambda: between(gabor),
     "activation/squared exponential": lambda: between(rbf),
-    "activation/gaussian": lambda: between(lambda x: 1.2 * jnp.exp(-0.4 * x**2)),
-    "activation/exp": lambda: once(lambda x: 0.5 * jnp.exp(0.4 * x)),
+    "activation/gaussian": lambda: between(bell),
+    "activation/exp": lambda: once(growth),
     "activation/Hermite polynomial": lambda: once(serial(nn.layer_norm(), HERMITE)),
     "activation/Hermite polynomial, other variances": lambda: once(HERMITE),
     "activation/monomial": lambda: once("polynomial(0,0,0,1)"),

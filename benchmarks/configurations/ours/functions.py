@@ -7,6 +7,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.configurations import inputs as given
+from benchmarks.configurations.models import (
+    MOVED,
+    PARAMS,
+    cross_entropy,
+    lines,
+    network,
+    of_dict,
+    of_two,
+    scalar,
+    squared,
+)
 from benchmarks.configurations.ours.networks import kernels
 from steepest import kernels as ours
 from steepest.nn.layers import dense, identity
@@ -37,14 +48,6 @@ def followed(times, kernel=K, cross=CROSS, rate=1.0, **options):
         "test": d.test(progress, cross, Y, given.START, given.TEST_START),
     }
     return {name: array[0] if single else array for name, array in arrays.items()}
-
-
-def squared(f, y):
-    return 0.5 * jnp.mean((f - y) ** 2)
-
-
-def cross_entropy(f, y):
-    return -jnp.mean(jnp.sum(jax.nn.log_softmax(f) * y, -1))
 
 
 def integrated(loss, targets, start, **options):
@@ -125,32 +128,6 @@ PREDICTIONS = {
     "predict/largest rate, momentum": lambda: {"rate": ours.kernel_dynamics(K).largest_step(0.9)},
     "predict/largest rate, coupled outputs": lambda: {"rate": dynamics(COUPLED).largest_step()},
 }
-
-PARAMS = {"hidden": given.HIDDEN, "readout": given.READOUT}
-MOVED = jax.tree.map(lambda w: w + 0.1, PARAMS)
-
-
-def network(params, x):
-    return jnp.tanh(x @ params["hidden"]) @ params["readout"]
-
-
-def scalar(params, x):
-    return network(params, x)[:, :1]
-
-
-def lines(filters, x):
-    """Return outputs ``(n, positions, channels)`` of a filter over three positions."""
-    reads = [x[:, shift : shift + 4] @ filters[shift] for shift in range(3)]
-    return jnp.tanh(sum(reads))
-
-
-def of_two(params, x):
-    first, second = x
-    return network(params, first) * second[:, :1]
-
-
-def of_dict(params, x):
-    return {"sum": network(params, x["a"] + x["b"]), "product": network(params, x["a"] * x["b"])}
 
 
 def tangent(f=network, params=PARAMS, x=given.VECTORS, other=None, **options):

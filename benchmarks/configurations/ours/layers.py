@@ -43,6 +43,16 @@ def with_output_biases():
     return pooled(dense(1), "relu", biased, "relu", x=LINES)
 
 
+def standard():
+    """Return the kernels of a network of width 32 in the standard parameterization, with biases."""
+    layers = [dense(32, c_w=2.25, c_b=0.25), "relu", dense(1, c_w=1.44, c_b=0.09)]
+    return kernels(*layers, x=X, parameterized="standard")
+
+
+def fading(distance):
+    return np.e ** (-0.5 * distance**2)
+
+
 def embedding(c=1.0, **options):
     return nn.positional_embedding(c, **options)
 
@@ -90,20 +100,8 @@ DENSE = {
     "dense/standard parameterization": lambda: kernels(
         dense(32, c_w=2.25), "relu", dense(1, c_w=1.44), x=X, parameterized="standard", bias=False
     ),
-    "dense/standard parameterization, biases": lambda: kernels(
-        dense(32, c_w=2.25, c_b=0.25),
-        "relu",
-        dense(1, c_w=1.44, c_b=0.09),
-        x=X,
-        parameterized="standard",
-    ),
-    "dense/standard parameterization, widths by s": lambda: kernels(
-        dense(32, c_w=2.25, c_b=0.25),
-        "relu",
-        dense(1, c_w=1.44, c_b=0.09),
-        x=X,
-        parameterized="standard",
-    ),
+    "dense/standard parameterization, biases": lambda: standard(),
+    "dense/standard parameterization, widths by s": lambda: standard(),
     "dense/two sets of inputs": lambda: kernels(
         dense(1, c_w=2.25), "relu", dense(1), x=X, other=given.OTHERS
     ),
@@ -322,9 +320,7 @@ ATTENTION = {
     "attention/of images": lambda: attending(x=IMAGES),
     "attention/embeddings added": lambda: attending(embedding(0.49)),
     "attention/embeddings added, not to values": lambda: attending(through=embedding(0.49)),
-    "attention/embeddings that decay": lambda: attending(
-        embedding(decay=lambda d: np.e ** (-0.5 * d**2))
-    ),
+    "attention/embeddings that decay": lambda: attending(embedding(decay=fading)),
     "attention/embeddings beside channels": lambda: attending(
         embedding(0.49, joined="channels", share=0.5)
     ),

@@ -38,6 +38,14 @@ def softplus(x):
     return jnp.logaddexp(x, 0.0)
 
 
+def hard_tanh(x):
+    return jnp.clip(x, -1.0, 1.0)
+
+
+def elu(x):
+    return jnp.where(x > 0, x, jnp.expm1(x))
+
+
 ACTIVATIONS = {
     "activation/relu": lambda: between(stax.Relu()),
     "activation/relu, stabilized": lambda: between(stax.Relu(do_stabilize=True)),
@@ -73,19 +81,15 @@ ACTIVATIONS = {
         stax.ElementwiseNumerical(softplus, deg=60)
     ),
     "activation/hard tanh by quadrature": lambda: between(
-        stax.ElementwiseNumerical(lambda x: jnp.clip(x, -1.0, 1.0), deg=200)
+        stax.ElementwiseNumerical(hard_tanh, deg=200)
     ),
-    "activation/elu by quadrature": lambda: between(
-        stax.ElementwiseNumerical(lambda x: jnp.where(x > 0, x, jnp.expm1(x)), deg=200)
-    ),
+    "activation/elu by quadrature": lambda: between(stax.ElementwiseNumerical(elu, deg=200)),
     "activation/erf between positions": lambda: in_images(stax.Erf()),
     "activation/gelu between positions": lambda: in_images(stax.Gelu()),
     "activation/two slopes between positions": lambda: in_images(stax.ABRelu(-0.5, 1.5)),
     "activation/sin between positions": lambda: in_images(stax.Sin()),
     "activation/rectified monomial between positions": lambda: in_images(stax.RectifiedMonomial(2)),
-    "activation/elu between positions": lambda: in_images(
-        stax.ElementwiseNumerical(lambda x: jnp.where(x > 0, x, jnp.expm1(x)), deg=100)
-    ),
+    "activation/elu between positions": lambda: in_images(stax.ElementwiseNumerical(elu, deg=100)),
 }
 
 IMAGES = filled(given.IMAGES, given.IMAGE_MASK)

@@ -1,12 +1,22 @@
 """What the peer does with kernels, predictions among others, and kernels of finite networks."""
 
 import jax
-import jax.numpy as jnp
 import neural_tangents as nt
 import numpy as np
 from neural_tangents import stax
 
 from benchmarks.configurations import inputs as given
+from benchmarks.configurations.models import (
+    MOVED,
+    PARAMS,
+    cross_entropy,
+    lines,
+    network,
+    of_dict,
+    of_two,
+    scalar,
+    squared,
+)
 
 K = given.squared_exponential(given.TRAIN, given.TRAIN)
 CROSS = given.squared_exponential(given.TEST, given.TRAIN)
@@ -21,14 +31,6 @@ ZEROS = (0.0, 0.0, CROSS)
 def both(outputs):
     train, test = outputs
     return {"train": train, "test": test}
-
-
-def squared(f, y):
-    return 0.5 * jnp.mean((f - y) ** 2)
-
-
-def cross_entropy(f, y):
-    return -jnp.mean(jnp.sum(jax.nn.log_softmax(f) * y, -1))
 
 
 def hot():
@@ -112,33 +114,6 @@ PREDICTIONS = {
         "rate": nt.predict.max_learning_rate(COUPLED)
     },
 }
-
-PARAMS = {"hidden": given.HIDDEN, "readout": given.READOUT}
-MOVED = jax.tree_util.tree_map(lambda w: w + 0.1, PARAMS)
-
-
-def network(params, x):
-    return jnp.tanh(x @ params["hidden"]) @ params["readout"]
-
-
-def scalar(params, x):
-    return network(params, x)[:, :1]
-
-
-def lines(filters, x):
-    """Return outputs ``(n, positions, channels)`` of a filter over three positions."""
-    reads = [x[:, shift : shift + 4] @ filters[shift] for shift in range(3)]
-    return jnp.tanh(sum(reads))
-
-
-def of_two(params, x):
-    """Read a pair of arrays."""
-    first, second = x
-    return network(params, first) * second[:, :1]
-
-
-def of_dict(params, x):
-    return {"sum": network(params, x["a"] + x["b"]), "product": network(params, x["a"] * x["b"])}
 
 
 def tangent(f=network, params=PARAMS, x=given.VECTORS, other=None, **options):

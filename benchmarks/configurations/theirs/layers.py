@@ -342,6 +342,12 @@ MIXING = {
     ),
     "matrix/a number": lambda: between(stax.DotGeneral(rhs=2.0)),
 }
+
+
+def fading(distance):
+    return np.e ** (-0.5 * distance)
+
+
 ATTENTION = {
     "attention/softmax over d": lambda: attention(),
     "attention/softmax over d, other scales": lambda: attention(
@@ -363,7 +369,7 @@ ATTENTION = {
         pos_emb_type="SUM", W_pos_emb_std=0.7
     ),
     "attention/embeddings that decay": lambda: attention(
-        pos_emb_type="SUM", val_pos_emb=True, pos_emb_decay_fn=lambda d: np.e ** (-0.5 * d)
+        pos_emb_type="SUM", val_pos_emb=True, pos_emb_decay_fn=fading
     ),
     "attention/embeddings beside channels": lambda: attention(
         pos_emb_type="CONCAT", val_pos_emb=True, W_pos_emb_std=0.7

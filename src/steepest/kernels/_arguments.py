@@ -70,7 +70,8 @@ REFUSED = 0.75  # power of the precision's range up to which the squares of norm
 def beyond_range(rows: NDArray, power: float = REFUSED) -> NDArray[np.bool_]:
     """Mark rows the mean of whose squares is beyond this power of the range of the precision."""
     numbers = np.finfo(rows.dtype)
-    least, most = float(numbers.tiny) ** power, float(numbers.max) ** power
+    least = float(numbers.tiny) ** power
+    most = float(numbers.max) ** power
     with np.errstate(over="ignore", under="ignore"):
         sizes = np.einsum("nd,nd->n", rows, rows, dtype=np.float64) / rows.shape[1]
     return (sizes > most) | ((sizes < least) & rows.any(1))

@@ -38,8 +38,8 @@ STANDARD_ERRORS = 4.5
 class LayerLaw(Enum):
     """What a rule must satisfy."""
 
-    FINITE = "kernels are those of wide finite networks"
-    MASKED = "kernels are those of wide finite networks where some positions do not exist"
+    FINITE = "wide finite networks have these kernels"
+    MASKED = "wide finite networks have these kernels where some positions do not exist"
     PAIRS = "pairs of inputs have the same kernels in either order, and of one input with itself"
     DISPLACEMENTS = "displacements one by one give what all pairs of positions give"
     BOUND = "single precision differs from double precision by its bound at most"

@@ -292,6 +292,16 @@ NOT_A_NUMBER = np.where(np.arange(6) < 5, GRAPHS, np.nan)
 @pytest.mark.parametrize(
     "graphs", [None, GRAPHS[:4], GRAPHS[:, :5], GRAPHS[0, 0], NOT_A_NUMBER, "A"]
 )
+def entry_of(graphs):
+    """Return an entry of the tangent kernel as a function of C_W."""
+
+    def entry(c_w):
+        net = network(*TWICE, **{**OPTIONS, "c_w": c_w})
+        return gram(net.limit(), X, graphs=graphs).ntk[0, 1]
+
+    return entry
+
+
 @pytest.mark.parametrize(
     "call",
     [
@@ -302,11 +312,7 @@ NOT_A_NUMBER = np.where(np.arange(6) < 5, GRAPHS, np.nan)
         lambda graphs: gram_layers(LIMIT, X, graphs=graphs),
         lambda graphs: kernel_function(LIMIT, X, graphs=graphs),
         lambda graphs: sampled_gram(NET, X, jax.random.key(0), graphs=graphs, count=2),
-        lambda graphs: jax.grad(
-            lambda c_w: gram(
-                network(*TWICE, **{**OPTIONS, "c_w": c_w}).limit(), X, graphs=graphs
-            ).ntk[0, 1]
-        )(1.0),
+        lambda graphs: jax.grad(entry_of(graphs))(1.0),
     ],
 )
 def test_missing_and_misshapen_graphs_are_refused(call, graphs):

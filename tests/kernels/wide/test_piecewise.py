@@ -102,10 +102,10 @@ def test_jumps_against_the_normal_distribution_of_scipy(knot):
     k[np.abs(k) > 0.9999 * np.sqrt(variances[0] * variances[1])] *= 0.999
     _, value, slope = computed(sigma, variances, k)
     assert np.isnan(slope).all()
-    for a, b, c, found in zip(*variances, k, value, strict=True):
-        law = multivariate_normal(cov=np.array([[a, c], [c, b]]))  # type: ignore[arg-type] # a matrix too
+    for a, b, c, mean in zip(*variances, k, value, strict=True):
+        law = multivariate_normal(cov=np.array([[a, c], [c, b]]))
         right = law.cdf([-knot, -knot])
-        assert found == pytest.approx(right, abs=1e-13)
+        assert mean == pytest.approx(right, abs=1e-13)
 
 
 def test_exponentials_beyond_knots_that_jump():

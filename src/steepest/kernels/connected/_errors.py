@@ -145,16 +145,18 @@ def _moved(
 ) -> Vector:
     """Bound it for a function with jumps of these sizes and a derivative elsewhere."""
     kinks = activation.kinks
-    one, two = (_square(derivative, kinks, side) for side in (pair.first, pair.second))
-    if not (np.isfinite(one).all() and np.isfinite(two).all()):
+    of_first = _square(derivative, kinks, pair.first)
+    of_second = _square(derivative, kinks, pair.second)
+    if not (np.isfinite(of_first).all() and np.isfinite(of_second).all()):
         return _increment(activation, function, pair, error, tolerance)
-    smooth = np.sqrt(one * two)
+    smooth = np.sqrt(of_first * of_second)
     if not sizes:
         return smooth * error
     total = sum(sizes)
     # |E δ(u − c) g(v)| at u, and the same at v
-    sides = np.sqrt(pair.second * two / (2 * math.pi)) + np.sqrt(pair.first * one / (2 * math.pi))
-    rate = total**2 / (2 * math.pi) + total * sides + pair.scale * smooth
+    at_first = np.sqrt(pair.second * of_second / (2 * math.pi))
+    at_second = np.sqrt(pair.first * of_first / (2 * math.pi))
+    rate = total**2 / (2 * math.pi) + total * (at_first + at_second) + pair.scale * smooth
     return rate * _turned(pair, error)
 
 
@@ -164,7 +166,8 @@ def _increment(
     """Bound it by means at equal variances and correlations r and s, which are δ apart."""
     live = pair.scale > 0
     scale = np.where(live, pair.scale, 1.0)
-    size, moved = np.abs(pair.covariance) / scale, error / scale
+    size = np.abs(pair.covariance) / scale
+    moved = error / scale
     r = np.minimum(size + moved, 1.0)
     s = np.maximum(r - moved, 0.0)
     name = activation.name

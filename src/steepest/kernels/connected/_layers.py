@@ -36,7 +36,7 @@ class PairKernels(NamedTuple):
     computed without pairs.
     """
     nngp_error: float
-    """That of the NNGP kernel alone, which the rounding of angles at corners does not touch."""
+    """Bound of the error of the NNGP kernel, which the rounding of angles at corners does not touch."""
 
 
 class SignalPrediction(NamedTuple):

@@ -103,18 +103,18 @@ def ramp_expectations(
 
 
 def _expectations(
-    pairs: tuple[Pair, ...], nodes: int, c: Array, one: Array, two: Array
+    pairs: tuple[Pair, ...], nodes: int, c: Array, deviation: Array, other_deviation: Array
 ) -> list[Array]:
-    first = Site(one, 1 / one)
-    second = Site(two, 1 / two)
+    first = Site(deviation, 1 / deviation)
+    second = Site(other_deviation, 1 / other_deviation)
     rho = jnp.clip(c * (first.inverse * second.inverse), -1.0, 1.0)
     return _integrals(wedges_of(pairs), len(pairs), nodes, first, second, rho)
 
 
 @ramp_expectations.defjvp
 def _ramp_expectations_jvp(pairs, nodes, at, change):
-    c, one, two = at
-    of_c, of_one, of_two = change
+    c, deviation, other_deviation = at
+    c_change, change_here, change_there = change
     smooth = tuple(pair for pair in pairs if all(f.continuous for f in pair))
     rough = tuple(pair for pair in pairs if pair not in smooth)
     derived = [
@@ -122,18 +122,18 @@ def _ramp_expectations_jvp(pairs, nodes, at, change):
         for f, g in smooth
         for pair in ((f.derivative(), g.derivative()), (f.turned(), g), (f, g.turned()))
     ]
-    values = ramp_expectations((*pairs, *derived), nodes, c, one, two)
+    values = ramp_expectations((*pairs, *derived), nodes, c, deviation, other_deviation)
     tangents = {}
     for index, pair in enumerate(smooth):
         slope, first, second = values[len(pairs) + 3 * index :][:3]
         # ∂/∂√K_αα = √K_αα E f''(u)g(v) = (E[u f'(u)g(v)] − K_αβ E f'g')/√K_αα by Stein's lemma
-        in_first = (first - c * slope) / one
-        in_second = (second - c * slope) / two
-        tangents[pair] = slope * of_c + in_first * of_one + in_second * of_two
+        in_first = (first - c * slope) / deviation
+        in_second = (second - c * slope) / other_deviation
+        tangents[pair] = slope * c_change + in_first * change_here + in_second * change_there
     if rough:
         formula = lambda *at: _expectations(rough, nodes, *at)
         _, changes = jax.jvp(formula, at, change)
-        inside = jnp.abs(c) < one * two
+        inside = jnp.abs(c) < deviation * other_deviation
         for pair, tangent in zip(rough, changes, strict=True):
             tangents[pair] = jnp.where(inside, tangent, 0.0)
     return values[: len(pairs)], [tangents[pair] for pair in pairs]
@@ -142,24 +142,28 @@ def _ramp_expectations_jvp(pairs, nodes, at, change):
 @lru_cache
 def wedges_of(pairs: tuple[Pair, ...]) -> Sums:
     """List the wedges of some expectations ``E f(u)g(v)`` and their coefficients."""
-    sums: dict[Wedge, Weights] = defaultdict(lambda: defaultdict(lambda: [0.0] * len(pairs)))
+
+    def weights_of_wedge() -> Weights:
+        return defaultdict(lambda: [0.0] * len(pairs))
+
+    sums: dict[Wedge, Weights] = defaultdict(weights_of_wedge)
     for index, (f, g) in enumerate(pairs):
-        for one in f.ramps:
-            for two in g.ramps:
-                _add(sums, one, two, index)
+        for ramp in f.ramps:
+            for other in g.ramps:
+                _add(sums, ramp, other, index)
     return tuple(
         (wedge, tuple((product, tuple(c)) for product, c in weights.items() if any(c)))
         for wedge, weights in _merged(sums).items()
     )
 
 
-def _add(sums: dict[Wedge, Weights], one: Ramp, two: Ramp, index: int) -> None:
-    orientation = one.side * two.side
-    cone = one.knot == two.knot == 0
+def _add(sums: dict[Wedge, Weights], ramp: Ramp, other: Ramp, index: int) -> None:
+    orientation = ramp.side * other.side
+    cone = ramp.knot == other.knot == 0
     terms = _from_origin if cone else _as_they_are
-    for c, power, rate, differs in terms(one):
-        for d, other_power, other_rate, differs_too in terms(two):
-            wedge = Wedge(one.distance, two.distance, orientation, rate, other_rate)
+    for c, power, rate, differs in terms(ramp):
+        for d, other_power, other_rate, differs_too in terms(other):
+            wedge = Wedge(ramp.distance, other.distance, orientation, rate, other_rate)
             corner = _CORNERS[differs, differs_too]
             sums[wedge][Product((power, other_power), corner)][index] += c * d
 
@@ -371,11 +375,11 @@ def _normal_moments(mean: Array, variance: Array, order: int) -> list[Array]:
 
 
 def _integrand(
-    sector: _Sector, share: Array, rest: Array, one: Site, two: Site, count: int
+    sector: _Sector, share: Array, share_left: Array, one: Site, two: Site, count: int
 ) -> list[Array]:
     """Return what is integrated at a share of the angle, times the densities."""
     towards = _sine(sector.angle * share)
-    away = _sine(sector.angle * rest)
+    away = _sine(sector.angle * share_left)
     order = 1 + max(sum(product.powers) for product, _ in sector.products)
     c = sector.steepness[0] * towards + sector.steepness[1] * away
     wedge = sector.wedge

@@ -356,8 +356,8 @@ def _of_each(
     way = product_ntk if method == "vectors" or interact else jacobian_ntk
 
     def of_one(index: Array) -> Array:
-        one = lambda p, *x: apply(p, *x).reshape(len(x[0]), -1)[:, index]
-        return way(one, params, first, second, traced=True)
+        output = lambda p, *x: apply(p, *x).reshape(len(x[0]), -1)[:, index]
+        return way(output, params, first, second, traced=True)
 
     return jnp.moveaxis(jax.lax.map(of_one, jnp.arange(k)), 0, -1)
 

@@ -55,7 +55,8 @@ def torch_ntk(
     if not len(first[0]) or not len(second[0]):
         raise UserError("the kernel needs one input at least, got none; give rows")
     shape = _shape(module, fixed | weights, first)
-    n, k = len(first[0]), int(np.prod(shape))
+    n = len(first[0])
+    k = int(np.prod(shape))
     if outputs == "scalar" and k > 1:
         raise UserError(
             f"a scalar kernel needs outputs of shape {(n,)}, got {(n, *shape)}; try outputs='trace' or outputs='all'"
@@ -65,8 +66,8 @@ def torch_ntk(
     jacobian = _by_example(module, weights, fixed)
     rows = []
     for left in _blocks(first, block):
-        one = jacobian(left)
-        row = [_contracted(one, jacobian(right), outputs) for right in _blocks(second, block)]
+        of_left = jacobian(left)
+        row = [_contracted(of_left, jacobian(right), outputs) for right in _blocks(second, block)]
         rows.append(torch.cat(row, dim=2 if outputs == "all" else 1))
     return jnp.asarray(torch.cat(rows).detach().cpu().numpy())
 

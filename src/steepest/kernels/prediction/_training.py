@@ -262,13 +262,13 @@ class HeavyBall:
         f, *_ = np.split(state, 4)
         moved, bend = self.training.bend(f)
         zero = np.zeros_like(bend)
-        one = np.eye(len(bend))
-        damped = -self.friction * one
+        identity = np.eye(len(bend))
+        damped = -self.friction * identity
         return np.block(
             [
-                [zero, one, zero, zero],
+                [zero, identity, zero, zero],
                 [moved, damped, zero, zero],
-                [zero, zero, zero, one],
+                [zero, zero, zero, identity],
                 [bend, zero, zero, damped],
             ]
         )

@@ -130,16 +130,16 @@ def kernel_function(
                     "jax.vmap for several, or gram"
                 )
         batch = lambda given: None if given is None else jnp.asarray(given)[None]
-        one = read_in_range(jnp.asarray(x)[None], batch(mask), degree)
-        two = read_in_range(jnp.asarray(other)[None], batch(other_mask), degree)
-        first = _walked(chosen, duals, one.x, Beside(batch(mask), graphs))
-        second = _walked(chosen, duals, two.x, Beside(batch(other_mask), other_graphs))
+        here = read_in_range(jnp.asarray(x)[None], batch(mask), degree)
+        there = read_in_range(jnp.asarray(other)[None], batch(other_mask), degree)
+        first = _walked(chosen, duals, here.x, Beside(batch(mask), graphs))
+        second = _walked(chosen, duals, there.x, Beside(batch(other_mask), other_graphs))
         pairs = evaluate(
             chosen, first.padded_duals(), len(general.nodes) - 1, first.sides, second.sides
         )
         theta = jnp.zeros(()) if pairs.theta is None else pairs.theta[0, 0]
-        inside = jnp.asarray([one.held, two.held, *first.covered, *second.covered]).all()
-        power = (degree or 0) * (one.exponent + two.exponent)
+        inside = jnp.asarray([here.held, there.held, *first.covered, *second.covered]).all()
+        power = (degree or 0) * (here.exponent + there.exponent)
         k, theta = (multiplied_or_nan(kernel, power) for kernel in (pairs.k[0, 0], theta))
         valid = jnp.where(inside, 1.0, jnp.nan)
         return Kernels(k * valid, theta * valid)

@@ -158,7 +158,7 @@ def degrees(limit: WideLimit) -> list[int | None]:
     """
     behind: list[int | None] = []
     for node in limit.nodes:
-        known = [behind[source] for source in node.sources]
-        read = [degree for degree in known if degree is not None]
-        behind.append(rule_of(node).degree(read) if len(read) == len(known) else None)
+        read = [degree for source in node.sources if (degree := behind[source]) is not None]
+        homogeneous = len(read) == len(node.sources)
+        behind.append(rule_of(node).degree(read) if homogeneous else None)
     return behind

@@ -58,8 +58,10 @@ def homogeneity(activation: Activation) -> int | None:
     largest = max(np.abs(side[middle]) for side in sides)
     if not largest:
         return None
-    one = next(side for side in sides if np.abs(side[middle]) == largest)
-    power = np.log2(np.abs(one[middle + 1] / one[middle])) if one[middle + 1] else np.nan
+    larger = next(side for side in sides if np.abs(side[middle]) == largest)
+    # σ(2)/σ(1) = 2^p
+    ratio = np.abs(larger[middle + 1] / larger[middle])
+    power = np.log2(ratio) if ratio else np.nan
     if not (np.isfinite(power) and abs(power - round(power)) < 1e-9 and power > -0.5):
         return None
     # relative at each point to the largest value that a homogeneous σ has there

@@ -138,8 +138,7 @@ class Pieces:
 
     def times(self, other: "Pieces") -> "Pieces":
         """Multiply by a function with the same knots."""
-        both = zip(self.terms, other.terms, strict=True)
-        return Pieces(self.knots, tuple(products(one, two) for one, two in both))
+        return Pieces(self.knots, tuple(map(products, self.terms, other.terms)))
 
     def times_argument(self) -> "Pieces":
         """Return ``z f(z)``."""

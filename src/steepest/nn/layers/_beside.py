@@ -50,8 +50,9 @@ def need_second(other: Any, beside: Beside) -> None:
 
 def beside_both(besides: Besides) -> Beside:
     """Join what is given beside two sets of inputs, one behind the other."""
-    pairs = zip(*besides, strict=True)
-    return Beside(*(None if one is None else np.concatenate([one, two]) for one, two in pairs))
+    first, second = besides
+    joined = lambda here, there: None if here is None else np.concatenate([here, there])
+    return Beside(joined(first.mask, second.mask), joined(first.graphs, second.graphs))
 
 
 def one_size(sizes: frozenset[int]) -> int | None:
@@ -97,8 +98,8 @@ def as_graphs(graphs: Any, sizes: frozenset[int], batch: tuple[int, ...], xp: An
             f"got {shape_of(graphs)}; adjacency(edges, {size}) makes them of lists of edges"
         )
     weights = xp.asarray(numbers("graphs", graphs), float)
-    known = not any(map(traced, jax.tree.leaves(graphs)))
-    if known and not np.isfinite(np.asarray(graphs, float)).all():
+    has_numbers = not any(map(traced, jax.tree.leaves(graphs)))
+    if has_numbers and not np.isfinite(np.asarray(graphs, float)).all():
         raise UserError("graphs must be finite; give the weight 0 to positions without an edge")
     return xp.broadcast_to(weights, shape).reshape(math.prod(batch), size, size)
 

@@ -68,7 +68,8 @@ def exp_normalized(gamma: float = 1.0, shift: float = -1.0) -> ExpNormalized:
     >>> exp_normalized(0.5).gamma
     0.5
     """
-    gamma, shift = _number_or_traced(gamma), _number_or_traced(shift)
+    gamma = _number_or_traced(gamma)
+    shift = _number_or_traced(shift)
     if not (traced(gamma) or traced(shift)) and not (0 < gamma < math.inf and math.isfinite(shift)):
         raise UserError(
             f"exp_normalized needs a finite gamma above zero and a finite shift, got gamma={gamma}, shift={shift}"

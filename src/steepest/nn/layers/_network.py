@@ -161,6 +161,6 @@ def _checked_shape(shape: Any) -> tuple[int, ...]:
         sizes = np.empty(0)
     if sizes.ndim != 1 or not sizes.size or (sizes < 1).any() or (sizes % 1 != 0).any():
         raise UserError(
-            f"shape is that of one input, space first and channels last, as (32, 32, 3), got {shape!r}"
+            f"shape needs the sizes of one input, space first and channels last, as (32, 32, 3), got {shape!r}"
         )
     return tuple(map(int, sizes))

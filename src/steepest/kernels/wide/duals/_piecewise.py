@@ -128,8 +128,8 @@ class Piecewise:
     @property
     def pairing(self) -> "Wedges":
         """Return what programs are compiled for."""
-        rest = at_rest(self.activation) if self.empty else (0.0, 0.0)
-        return Wedges(self.split, self.nodes, self.jumps, self.empty, *rest)
+        value, slope = at_rest(self.activation) if self.empty else (0.0, 0.0)
+        return Wedges(self.split, self.nodes, self.jumps, self.empty, value, slope)
 
     @property
     def arrays(self) -> int:
@@ -147,8 +147,8 @@ class Piecewise:
         base = base_means(self.split, safe, orders)
         ramps = ramp_means(self.split, safe, xp, orders)
         if self.empty:
-            rest = [*at_rest(self.activation), *(0.0,) * orders]
-            base = [xp.where(live, mean, still) for mean, still in zip(base, rest, strict=False)]
+            at_zero = [*at_rest(self.activation), *(0.0,) * orders]
+            base = [xp.where(live, mean, value) for mean, value in zip(base, at_zero, strict=False)]
             ramps = [xp.where(live, mean, 0.0) for mean in ramps]
         return [xp.where(live, xp.sqrt(safe), 0.0), *base, *ramps]
 

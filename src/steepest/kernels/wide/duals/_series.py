@@ -282,7 +282,8 @@ def _series_of(
 ) -> Series:
     table = series_table(activation, low, high, count)
     values = table.at(np.geomspace(low, high, 65))
-    square, slope = values[:, 0], values[:, 1]
+    square = values[:, 0]
+    slope = values[:, 1]
     h = values[:, 4:]
     k = np.arange(h.shape[1])
     middle = np.geomspace(low, high, 65)

@@ -181,14 +181,16 @@ class OfLinearAttention(Local[AttendLinearly]):
             return behind
         square = self.node.sharpness**2
         rounding = ROUNDING * step.eps
-        value, query = Sized(values.k, values.g), Sized(queries.k, queries.g)
-        trained = Sized(values.theta, values.h), Sized(queries.theta, queries.h)
+        value = Sized(values.k, values.g)
+        query = Sized(queries.k, queries.g)
+        trained_value = Sized(values.theta, values.h)
+        trained_query = Sized(queries.theta, queries.h)
         both = query.times(value).total()
         k = query.times(both)
         terms = (
-            query.times(query.times(trained[0]).total()),
-            trained[1].times(both),
-            query.times(trained[1].times(value).total()),
+            query.times(query.times(trained_value).total()),
+            trained_query.times(both),
+            query.times(trained_query.times(value).total()),
         )
         g = square * (k.error + rounding * k.size)
         h = square * sum(term.error + rounding * term.size for term in terms)

@@ -17,8 +17,8 @@ class OfEmbedding(Local[Embed]):
         ones = step.xp.ones_like(read.k)
         variances = self.node.c * ones
         if self.node.covariance is not None:
-            own = np.diag(np.array(self.node.covariance)).reshape(*step.space, 1)
-            variances = variances * step.xp.asarray(own, ones.dtype)
+            relative = np.diag(np.array(self.node.covariance)).reshape(*step.space, 1)
+            variances = variances * step.xp.asarray(relative, ones.dtype)
         behind = Diagonal(variances, variances, 0 * ones)
         if not step.bounded:
             return behind

@@ -39,7 +39,8 @@ class OfExponential(Local[ExpNormalize]):
         """Take ρ = 1, and bounds by the derivatives of both kernels there, which are the largest."""
         (read,) = step.read
         deviation, inverse = numbers
-        gamma, shift = self.node.gamma, self.node.shift
+        gamma = self.node.gamma
+        shift = self.node.shift
         top = step.xp.exp(gamma * (1 + shift))
         theta = None if read.theta is None else gamma * top * read.theta
         # E e^{√γ u} = e^{γ/2}, times e^{γ (s − 1)/2}

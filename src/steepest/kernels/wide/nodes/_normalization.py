@@ -49,14 +49,7 @@ class OfNormalization(Local[Normalize]):
         behind = Diagonal(ones, None if read.theta is None else read.theta / spread, 0 * ones)
         if not step.bounded:
             return behind
-        g = read.g / spread
-        v = read.v / spread
-        h = None if read.h is None else read.h / spread
-        if v.any():
-            moved = of_variances(v, ones, step.typical)
-            g = g + moved
-            h = h if h is None or behind.theta is None else h + moved * behind.theta
-        return behind._replace(g=g, h=h, v=0 * ones)
+        return _divided(behind, read, spread, read.v, step.typical)._replace(v=0 * ones)
 
     def pairs(self, read, index, layout, one, two, pairing) -> Pairs:
         """Subtract means from K alone, and divide both kernels."""
@@ -114,14 +107,8 @@ class OfJointNormalization(Local[NormalizeTogether]):
         behind = Diagonal(k, theta, left)
         if not step.bounded:
             return behind
-        g = read.g / spread
-        h = None if read.h is None else read.h / spread
-        if error.any():
-            # |K'[p, q]| ≤ √(K'[p, p] K'[q, q]), and Θ' likewise: what s and s' change is of rank one
-            moved = of_variances(error / spread, np.ones_like(k), step.typical)
-            g = g + moved * k
-            h = h if h is None or theta is None else h + moved * theta
-        return behind._replace(g=g, h=h, v=(read.v + k * error) / spread)
+        divided = _divided(behind, read, spread, error, step.typical)
+        return divided._replace(v=(read.v + k * error) / spread)
 
     def pairs(self, read, index, layout, one, two, pairing) -> Pairs:
         """Subtract the common means from K, and divide both kernels."""
@@ -147,6 +134,20 @@ class OfJointNormalization(Local[NormalizeTogether]):
             return values.mean(axes, keepdims=True)
         counts = (step.exists * 1.0).sum(axes, keepdims=True)
         return values.sum(axes, keepdims=True) / step.xp.maximum(counts, 1)
+
+
+def _divided(
+    behind: Diagonal, read: Diagonal, spread: Values, error: Values, typical: float
+) -> Diagonal:
+    """Bound what is divided by s s', where s² errs by ``error``."""
+    g = read.g / spread
+    h = None if read.h is None else read.h / spread
+    if error.any():
+        # |K'[p, q]| ≤ √(K'[p, p] K'[q, q]), and Θ' likewise: what s and s' change is of rank one
+        moved = of_variances(error / spread, np.ones_like(behind.k), typical)
+        g = g + moved * behind.k
+        h = h if h is None or behind.theta is None else h + moved * behind.theta
+    return behind._replace(g=g, h=h)
 
 
 def _spread(read: Diagonal, index: int) -> Values:
