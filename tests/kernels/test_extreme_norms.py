@@ -66,7 +66,7 @@ def inputs(limit, dtype):
 @pytest.mark.parametrize(("dtype", "power"), PRECISIONS)
 @pytest.mark.parametrize("sign", [-1, 1])
 def test_kernels_are_those_of_inputs_times_a_power_of_two(name, dtype, power, sign):
-    """The power of the kernels is that of the norms times twice the degree."""
+    """Kernels grow as the norms to twice the degree."""
     limit, degree = LIMITS[name]
     x = inputs(limit, dtype)
     power = sign * (power // max(degree, 1))

@@ -331,7 +331,7 @@ def normalized_together(three, axes):
 
 
 def dropped(three, rate):
-    """Units of x and of y are drawn apart; those of x with x are the same, and kept with probability 1 − rate."""
+    """Units of x and y are drawn apart. Units of x with x are the same, kept with probability 1 − rate."""
     after = []
     for pair, same in zip(three, (True, False, True), strict=True):
         k, theta, means = pair

@@ -64,7 +64,7 @@ def gained(signal, space, k, theta, mean, exists, gain=None):
 
 
 def apart(signal, rows):
-    """Return the matrix of all inputs from that of one."""
+    """Return the matrix of all inputs from the matrix of one."""
     return np.kron(np.eye(signal.count, dtype=LONG), rows.astype(LONG))
 
 
@@ -260,7 +260,7 @@ SLOPES = {
 
 
 def homogeneous(k, left, right, still):
-    """The arc-cosine kernel of degree one and that of degree zero (Cho and Saul 2009)."""
+    """The arc-cosine kernels of degrees one and zero (Cho and Saul 2009)."""
     a, b, live = sides(k)
     root = np.sqrt(np.where(live, a * b, 1))
     rho = np.clip(k / root, -1, 1)

@@ -1,4 +1,4 @@
-"""Dropout in training: kernels by loops, those of a peer, and finite networks with units drawn for each input."""
+"""Dropout in training: kernels by loops, kernels of a peer, and finite networks with units drawn for each input."""
 
 import jax
 import jax.numpy as jnp

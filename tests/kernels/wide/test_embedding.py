@@ -1,4 +1,4 @@
-"""Embeddings of positions: kernels by matrices, those of a peer, and finite networks that share them among inputs."""
+"""Embeddings of positions: kernels by matrices, kernels of a peer, and finite networks that share them among inputs."""
 
 import jax
 import jax.numpy as jnp

@@ -289,9 +289,6 @@ PARAMS = NET.init(jax.random.key(0))
 NOT_A_NUMBER = np.where(np.arange(6) < 5, GRAPHS, np.nan)
 
 
-@pytest.mark.parametrize(
-    "graphs", [None, GRAPHS[:4], GRAPHS[:, :5], GRAPHS[0, 0], NOT_A_NUMBER, "A"]
-)
 def entry_of(graphs):
     """Return an entry of the tangent kernel as a function of C_W."""
 
@@ -302,6 +299,9 @@ def entry_of(graphs):
     return entry
 
 
+@pytest.mark.parametrize(
+    "graphs", [None, GRAPHS[:4], GRAPHS[:, :5], GRAPHS[0, 0], NOT_A_NUMBER, "A"]
+)
 @pytest.mark.parametrize(
     "call",
     [

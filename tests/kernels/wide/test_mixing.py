@@ -1,4 +1,4 @@
-"""Resized images, positions that are taken, and sums along one dimension: by matrices, and those of a peer."""
+"""Resized images, positions that are taken, and sums along one dimension: by matrices, and by a peer."""
 
 import jax
 import jax.numpy as jnp
@@ -117,7 +117,7 @@ def test_kernels_are_those_of_the_peer():
 
 
 def test_the_first_token():
-    """A kernel of one position is that of this position alone, and an input without it has none."""
+    """A kernel of one position depends on this position only, and an input without it has none."""
     layers = (dense(4), "relu", select(0), dense(1))
     limit = network(*layers, shape=(5, 2), **OPTIONS).limit()
     alone = network(dense(4), "relu", dense(1), shape=(2,), **OPTIONS).limit()

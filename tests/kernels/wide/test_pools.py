@@ -1,4 +1,4 @@
-"""Pools with edges, and sums: kernels by matrices, those of a peer, and finite networks by loops."""
+"""Pools with edges, and sums: kernels by matrices, kernels of a peer, and finite networks by loops."""
 
 import jax
 import numpy as np

@@ -463,7 +463,7 @@ def test_untied_attention_is_an_average_over_positions():
 
 
 def test_a_matrix_may_leave_fewer_dimensions_of_space():
-    """One row of an image: a line of positions, whose kernels are some of those of the image."""
+    """One row of an image: a line of positions, whose kernels are among the kernels of the image."""
     row = np.eye(SHAPE[0] * SHAPE[1])[: SHAPE[1]]
     options = {"shape": SHAPE, "c_w": C_W, "bias": False, "parameterized": "ntk"}
     x = images()

@@ -1,4 +1,4 @@
-"""Positions of branches side by side: blocks of pairs, those of a peer, and finite networks."""
+"""Positions of branches side by side: blocks of pairs, kernels of a peer, and finite networks."""
 
 import jax
 import numpy as np

@@ -90,7 +90,7 @@ def ramp_expectations(
     """Return ``E ω_f(u)ω_g(v)`` of the ramps ω of each pair (f, g) of functions.
 
     Derivatives are expectations of derivatives where both functions are continuous (Price 1958). Where one jumps they
-    are those of the formula, and zero at ρ = ±1, where there are none.
+    follow from the formula, and are zero at ρ = ±1, where there are none.
 
     Args:
         pairs: of piecewise functions.
