@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from steepest.core.errors import UserError
 from steepest.kernels import gram, gram_diagonal, nngp, ntk, pair_kernels, tabulate
 from steepest.kernels.connected._direct import Direct
-from steepest.kernels.connected._tabulated import Tabulated
+from steepest.kernels.connected._tabulated import Norms, Tabulated
 from steepest.nn.activations import activation
 from steepest.nn.networks import mlp
 from tests.oracles import dense_kernels, dense_ntk
@@ -69,7 +69,7 @@ def test_depth_five_against_the_dense_recursion(name, options):
     net = network(name, 5, **options)
     x = inputs(4)
     found = gram(net.limit(), x)
-    table = Tabulated.of(net.limit(), x, None, None)
+    table = Tabulated.of(net.limit(), Norms.of(x), x.dtype)
     tabulated = table.tile(table.rows(x), table.rows(x), same=True)
     for i, j in ((0, 1), (2, 3), (1, 1)):
         a = x[i] @ x[i] / 3
@@ -156,9 +156,9 @@ def test_tiles_halves_and_cross_blocks_agree(name, dtype):
 def test_the_direct_way_and_the_table_agree(name):
     limit = network(name, 3).limit()
     x = inputs(30)
-    assert Direct.suits(limit, x, None)
+    assert Direct.suits(limit, Norms.of(x))
     direct = Direct.of(limit, x)
-    table = Tabulated.of(limit, x, None, None)
+    table = Tabulated.of(limit, Norms.of(x), x.dtype)
     for one, other in zip(
         direct.tile(*[direct.rows(x)] * 2, same=True),
         table.tile(*[table.rows(x)] * 2, same=True),

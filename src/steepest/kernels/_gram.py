@@ -18,7 +18,7 @@ from steepest.core.given import traced
 from steepest.kernels._arguments import as_floats, check_limit_given, check_range
 from steepest.kernels.connected._direct import Direct
 from steepest.kernels.connected._layers import predict_signal
-from steepest.kernels.connected._tabulated import Tabulated, part, put, squares
+from steepest.kernels.connected._tabulated import Norms, Tabulated, part, put, squares
 from steepest.kernels.wide import (
     NoSeriesError,
     Positions,
@@ -581,7 +581,8 @@ def evaluator(
     """Choose the faster way to the kernels of these inputs, and of no others if it is used ``once``."""
     if isinstance(limit, WideLimit):
         return Positions.of(limit, x, other, tolerance, besides=besides)
-    if Direct.suits(limit, x, other):
+    norms = Norms.of(x, other)
+    if Direct.suits(limit, norms):
         return Direct.of(limit, x)
     pairs = len(x) * len(x if other is None else other)
     if once and pairs <= PAIRS and has_series(limit.activation):
@@ -589,7 +590,7 @@ def evaluator(
             return Positions.of(nodes_of(limit), x, other, tolerance)
         except NoSeriesError:  # a table is made by other ways too
             pass
-    return Tabulated.of(limit, x, other, tolerance)
+    return Tabulated.of(limit, norms, x.dtype, tolerance)
 
 
 def blocks(n: int, tile: int) -> list[slice]:

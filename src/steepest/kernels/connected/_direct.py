@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from steepest.core.precision import arithmetic
 from steepest.kernels.connected._layers import predict_signal
 from steepest.kernels.connected._tabulated import (
+    Norms,
     cosines,
-    has_zero,
-    square_range,
     squares,
     symmetric,
     unit_rows,
@@ -39,15 +38,14 @@ class Direct:
     error: float
 
     @staticmethod
-    def suits(limit: Limit, x: NDArray, other: NDArray | None) -> bool:
+    def suits(limit: Limit, norms: Norms) -> bool:
         """Tell whether this is the better way: closed forms over norms that differ and matter, few layers or kinks."""
         if closed_form(limit.activation) is None:
             return False
-        if not limit.layers[0].c_b and has_zero(x, other):
+        if not limit.layers[0].c_b and norms.zero:
             return False  # closed forms are those of signals that are not zero
-        low, high = square_range(x, other)
         biased = any(layer.c_b or layer.t_b for layer in limit.layers)
-        if low == high or (homogeneous_slopes(limit.activation) and not biased):
+        if norms.low == norms.high or (homogeneous_slopes(limit.activation) and not biased):
             return False  # only the angle matters
         # With biases the distance of two inputs enters, which has a corner where they meet, and kinks let it through:
         # no polynomial of the norms and the angle is near that.

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -32,22 +33,32 @@ def unit_rows(x: NDArray, sizes: NDArray[np.float64]) -> NDArray:
     return np.divide(x, norms, out=np.empty_like(x), dtype=np.float64, casting="same_kind")
 
 
-def square_range(x: NDArray, other: NDArray | None = None) -> tuple[float, float]:
-    """Return the smallest and largest ``‖x‖²/n_0`` but zero, equal when they are so up to the inputs' rounding."""
-    sizes = squares(x) if other is None else np.concatenate([squares(x), squares(other)])
-    sizes = sizes[sizes > 0]
-    if not len(sizes):
-        return 1.0, 1.0
-    low = float(sizes.min())
-    high = float(sizes.max())
-    if high / low - 1 < 4 * np.finfo(x.dtype).eps:
-        low = high = float(sizes.mean())
-    return low, high
+class Norms(NamedTuple):
+    """What the choice of a way and a table need to know of inputs.
 
+    Attributes:
+        low: smallest ``‖x‖²/n_0`` but zero.
+        high: largest, the same number where all are so up to the inputs' rounding.
+        zero: whether some input is zero, which has no angle to others.
+    """
 
-def has_zero(x: NDArray, other: NDArray | None = None) -> bool:
-    """Tell whether some input is zero, which has no angle to others."""
-    return not (x.any(1).all() and (other is None or other.any(1).all()))
+    low: float
+    high: float
+    zero: bool
+
+    @classmethod
+    def of(cls, x: NDArray, other: NDArray | None = None) -> "Norms":
+        """Read them from one set of inputs, or from two."""
+        sizes = squares(x) if other is None else np.concatenate([squares(x), squares(other)])
+        live = sizes[sizes > 0]
+        zero = len(live) < len(sizes)
+        if not len(live):
+            return cls(1.0, 1.0, zero)
+        low = float(live.min())
+        high = float(live.max())
+        if high / low - 1 < 4 * np.finfo(x.dtype).eps:
+            low = high = float(live.mean())
+        return cls(low, high, zero)
 
 
 @dataclass(frozen=True)
@@ -62,11 +73,11 @@ class Tabulated:
 
     @classmethod
     def of(
-        cls, limit: Limit, x: NDArray, other: NDArray | None, tolerance: float | None
+        cls, limit: Limit, norms: Norms, dtype: np.dtype, tolerance: float | None = None
     ) -> "Tabulated":
-        """Build it with the table that covers these inputs."""
-        at = tolerance or TOLERANCE[x.dtype.itemsize]
-        return cls(tabulate(limit, *square_range(x, other), at, zero=has_zero(x, other)))
+        """Build it with the table that covers inputs of these norms."""
+        at = tolerance or TOLERANCE[dtype.itemsize]
+        return cls(tabulate(limit, norms.low, norms.high, at, zero=norms.zero))
 
     @property
     def error(self) -> float:

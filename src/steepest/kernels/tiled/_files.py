@@ -23,7 +23,7 @@ from steepest.core.writing import remove, temporary
 from steepest.kernels._gram import blocks, evaluator
 from steepest.kernels.connected._direct import Direct
 from steepest.kernels.connected._table import Factors, Table
-from steepest.kernels.connected._tabulated import Tabulated
+from steepest.kernels.connected._tabulated import Norms, Tabulated
 from steepest.kernels.tiled._networks import (
     activations_of,
     describe_duals,
@@ -66,7 +66,7 @@ def storable(
         )
     if own and isinstance(way, Direct):
         assert isinstance(limit, Limit)
-        return Tabulated.of(limit, x, other, tolerance)
+        return Tabulated.of(limit, Norms.of(x, other), x.dtype, tolerance)
     return way
 
 

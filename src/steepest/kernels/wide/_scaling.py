@@ -89,10 +89,10 @@ def _exponent(value: float, exponents: NDArray[np.int64], at: tuple) -> int:
 def scaled(x: NDArray, other: NDArray | None) -> Scaled:
     """Scale all rows to entries of one at most, where products of some row's squares are not held."""
     sets = [x] if other is None else [x, other]
-    if any(beyond_range(rows.reshape(len(rows), -1), SCALED).any() for rows in sets):
-        exponents = [_exponents(rows) for rows in sets]
-    else:
-        exponents = [np.zeros(len(rows), np.int64) for rows in sets]
+    if not any(beyond_range(rows.reshape(len(rows), -1), SCALED).any() for rows in sets):
+        still = [np.zeros(len(rows), np.int64) for rows in sets]
+        return Scaled(x, other, still[0], still[-1])
+    exponents = [_exponents(rows) for rows in sets]
     moved = None if other is None else _moved(other, exponents[-1])
     return Scaled(_moved(x, exponents[0]), moved, exponents[0], exponents[-1])
 
