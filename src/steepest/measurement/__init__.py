@@ -35,6 +35,10 @@ from steepest.measurement.attribution import GradientFeatures as GradientFeature
 from steepest.measurement.attribution import attribute as attribute
 from steepest.measurement.attribution import gradient_features as gradient_features
 from steepest.measurement.attribution import linear_datamodeling_score as linear_datamodeling_score
+from steepest.measurement.landscape import LearningCoefficient as LearningCoefficient
+from steepest.measurement.landscape import RiskPlane as RiskPlane
+from steepest.measurement.landscape import learning_coefficient as learning_coefficient
+from steepest.measurement.landscape import risk_plane as risk_plane
 from steepest.measurement.training import Monitor as Monitor
 from steepest.measurement.training import Series as Series
 from steepest.measurement.training import TrainingRun as TrainingRun

@@ -1,5 +1,7 @@
 """Subjects from both frameworks against dense derivatives, and against each other."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -151,3 +153,29 @@ def test_random_losses_are_found():
 
     with pytest.raises(UserError, match="random"):
         subject((linear, np.ones(2)), squared, Loader())
+
+
+@pytest.mark.parametrize("widths", [(3, 2, 2), (3, 2, 2, 2), (3, 4, 4, 4, 1)])
+@pytest.mark.parametrize("target", [0.0, 1.0])
+def test_deep_networks_that_are_zero_are_measured(widths, target):
+    """All derivatives up to the depth are zero there, of a loss that changes with the weights all the same."""
+    weights = [np.zeros((out, fan_in)) for fan_in, out in itertools.pairwise(widths)]
+
+    def apply(params, x):
+        for matrix in params:
+            x = x @ matrix.T
+        return x
+
+    x = np.random.default_rng(0).normal(size=(20, widths[0]))
+    y = np.full((20, widths[-1]), target)
+    attached = subject((apply, weights), lambda f, t: ((f - t) ** 2).mean(), (x, y))
+    assert attached.risk() == target**2
+    assert not attached.gradient().any()
+
+
+def test_a_detached_network_is_refused_as_before():
+    weights = [np.zeros((2, 3)), np.zeros((2, 2))]
+    apply = lambda w, x: x @ jax.lax.stop_gradient(w[0]).T @ jax.lax.stop_gradient(w[1]).T + 1.0
+    data = np.ones((20, 3)), np.zeros((20, 2))
+    with pytest.raises(UserError):
+        subject((apply, weights), lambda f, t: ((f - t) ** 2).mean(), data)
