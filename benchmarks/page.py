@@ -36,6 +36,7 @@ ORDER = (
     "empirical_ntk",
     "curvature",
     "largest",
+    "learning_coefficient",
     "attribution",
     "digits",
     "implicit_bias",

@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 
 from steepest.core.errors import UserError
-from steepest.landscapes import linear_network_learning_coefficient
+from steepest.landscapes import linear_network_singularity
 
 
 def reduced_rank(inputs, hidden, outputs, rank):
@@ -22,21 +22,33 @@ def reduced_rank(inputs, hidden, outputs, rank):
     return Fraction(even + (outputs + hidden + inputs + rank) % 2, 8)
 
 
+def is_uneven(inputs, hidden, outputs, rank):
+    """Whether the sum is odd in the first of their cases: there m = 2, and else 1."""
+    balanced = (
+        outputs + hidden >= inputs + rank
+        and inputs + hidden >= outputs + rank
+        and outputs + inputs >= hidden + rank
+    )
+    return balanced and (outputs + hidden + inputs + rank) % 2 == 1
+
+
 def test_one_hidden_layer():
     for widths in product(range(1, 7), repeat=3):
         for rank in range(min(widths) + 1):
-            assert linear_network_learning_coefficient(widths, rank) == reduced_rank(*widths, rank)
+            found = linear_network_singularity(widths, rank)
+            assert found.coefficient == reduced_rank(*widths, rank)
+            assert found.multiplicity == 1 + is_uneven(*widths, rank)
 
 
 def test_one_matrix_is_regular():
     """Half of the number of weights."""
-    assert linear_network_learning_coefficient((3, 5), 2) == Fraction(15, 2)
+    assert linear_network_singularity((3, 5), 2) == (Fraction(15, 2), 1)
 
 
 def test_a_product_of_numbers_has_one_half():
-    """The zeros of ``w_1 ⋯ w_L`` are hyperplanes near most of their points, and λ of their crossing is ½ too."""
+    """The zeros of ``w_1 ⋯ w_L`` are L hyperplanes, and λ of their crossing is ½ too."""
     for depth in range(1, 8):
-        assert linear_network_learning_coefficient((1,) * (depth + 1), 0) == Fraction(1, 2)
+        assert linear_network_singularity((1,) * (depth + 1), 0) == (Fraction(1, 2), depth)
 
 
 def test_full_rank_leaves_the_group_of_basis_changes():
@@ -45,16 +57,16 @@ def test_full_rank_leaves_the_group_of_basis_changes():
         widths = (3,) * (depth + 1)
         weights = 9 * depth
         orbit = 9 * (depth - 1)
-        assert linear_network_learning_coefficient(widths, 3) == Fraction(weights - orbit, 2)
+        assert linear_network_singularity(widths, 3) == (Fraction(weights - orbit, 2), 1)
 
 
 def test_an_order_of_widths_does_not_matter_inside():
-    assert linear_network_learning_coefficient((4, 2, 3, 5), 1) == (
-        linear_network_learning_coefficient((4, 3, 2, 5), 1)
+    assert linear_network_singularity((4, 2, 3, 5), 1) == (
+        linear_network_singularity((4, 3, 2, 5), 1)
     )
 
 
 @pytest.mark.parametrize("widths, rank", [((3,), 1), ((2, 3, 2), 3), ((2, 0, 2), 0), ((2, 2), -1)])
 def test_wrong_numbers_are_refused(widths, rank):
     with pytest.raises(UserError):
-        linear_network_learning_coefficient(widths, rank)
+        linear_network_singularity(widths, rank)

@@ -34,9 +34,8 @@ from ._saddle_chain import chain_saddles as chain_saddles
 from ._saddle_chain import chain_times as chain_times
 from ._saddle_chain import chain_value as chain_value
 from ._saddle_chain import saddle_chain as saddle_chain
-from ._singularity import (
-    linear_network_learning_coefficient as linear_network_learning_coefficient,
-)
+from ._singularity import Singularity as Singularity
+from ._singularity import linear_network_singularity as linear_network_singularity
 from ._strict_saddle import Critical as Critical
 from ._strict_saddle import strict_saddle as strict_saddle
 from ._strict_saddle import strict_saddles as strict_saddles

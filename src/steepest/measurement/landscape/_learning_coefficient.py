@@ -77,7 +77,8 @@ def learning_coefficient(
     A regular minimum in p dimensions has λ = p/2; the more directions are flat, the smaller λ is. Of a quadratic risk
     with curvatures h_i the estimate is ``½ Σ_i nβ h_i/(nβ h_i + γ)``, so that curvatures far below γ/nβ do not count.
     Where m sets of flat directions cross, as in deep linear networks, the estimate lies below λ by about
-    ``(m − 1)/log nβ``. ``steepest.landscapes.linear_network_learning_coefficient`` has the exact λ of those.
+    ``(m − 1)/log nβ``. ``steepest.landscapes.linear_network_singularity`` has the exact λ and m of those. The estimate
+    is local: other weights with the same function may have another.
 
     Moves are made by Hamiltonian Monte Carlo over all examples. The Metropolis test keeps the density exact at any
     step size, where Langevin steps on batches have a bias that depends on it. So the cost is high: of passes over the
