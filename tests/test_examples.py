@@ -25,7 +25,7 @@ def test_regions_of_digits(tmp_path, capsys):
 
 @pytest.mark.parametrize("home", ["sklearn", "tinygp", "gpjax", "gpytorch"])
 def test_kernels_in_their_homes_elsewhere(home, monkeypatch):
-    """Posterior means are those of ``gaussian_process``, and nearly all images are told apart."""
+    """Posterior means and likelihoods are ours, nearly all images are told apart, and coefficients are learned."""
     need(home)
     monkeypatch.syspath_prepend(EXAMPLES / "kernels")
     name = "scikit_learn" if home == "sklearn" else home
@@ -33,6 +33,9 @@ def test_kernels_in_their_homes_elsewhere(home, monkeypatch):
     assert numbers.pop("difference of the means") < 1e-6
     right = [value for what, value in numbers.items() if what.startswith("right")]
     assert right and min(right) >= 0.75
+    assert numbers["log likelihood"] == pytest.approx(numbers["log likelihood, ours"], abs=1e-4)
+    assert numbers["log likelihood"] > numbers["log likelihood at the start"] + 5
+    assert numbers.pop("error of the gradient") < 1e-4
     assert all(np.isfinite(value) for value in numbers.values())
 
 

@@ -168,4 +168,4 @@ figure.tight_layout()
 # ## Where next
 #
 # * [Kernels for users of neural-tangents](neural_tangents.py): strides, branches, graphs, tiles on disk.
-# * `examples/kernels`: the same kernel in scikit-learn, tinygp, GPJax and GPyTorch.
+# * `examples/kernels`: such a kernel in scikit-learn, tinygp, GPJax and GPyTorch, which learn its coefficients.

@@ -15,6 +15,7 @@ from steepest.kernels import (
     log_marginal_likelihood,
     pair_kernels,
 )
+from steepest.kernels.duals._expectations import at_rest
 from steepest.kernels.wide import _evaluate
 from steepest.nn.layers import (
     add,
@@ -143,6 +144,16 @@ def test_one_pair_is_a_function_of_coefficients_too():
 
     whole = jax.grad(lambda c: gram(connected("tanh")(*c), VECTORS).ntk[0, 1])(START)
     np.testing.assert_allclose(jax.grad(pair)(START), whole, rtol=1e-9)
+
+
+@pytest.mark.parametrize("activation", ["relu", "elu", "tanh"])
+def test_pairs_may_be_mapped_before_anything_is_known_of_the_activation(activation):
+    limit = connected(activation)
+    pair = lambda c, x, y: kernel_function(limit(*c), VECTORS)(x, y).nngp
+    at_rest.cache_clear()
+    mapped = jax.jit(jax.vmap(pair, (None, 0, 0)))(START, VECTORS[:2], VECTORS[2:])
+    exact = gram(limit(*map(float, START)), VECTORS).nngp
+    np.testing.assert_allclose(mapped, [exact[0, 2], exact[1, 3]], rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["tanh", "flatten", "attention"])

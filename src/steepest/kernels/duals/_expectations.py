@@ -55,7 +55,12 @@ def at_rest(activation: Activation) -> tuple[float, float]:
     """Return σ(0) and σ'(0), as finite networks have them at a signal that is zero."""
     with jax.ensure_compile_time_eval(), jax.enable_x64(True):
         zero = jnp.zeros(())
-        return float(activation(zero)), float(activation.slope(zero))
+        # compiled ahead, as vmap would trace a function with a derivative of its own even here
+        still, steepness = (
+            jax.jit(function).lower(zero).compile()(zero)
+            for function in (activation, activation.slope)
+        )
+        return float(still), float(steepness)
 
 
 def single_means(activation: Activation, variances: Vector) -> tuple[Vector, Vector]:
