@@ -181,12 +181,10 @@ def main():
         path = HERE / "record.json"
         record = json.loads(path.read_text("utf-8"))
         names = list(next(iter(columns.values())))
-        record["tables"] = [
-            {
-                "columns": ["", *columns],
-                "rows": [[name, *(column[name] for column in columns.values())] for name in names],
-            }
-        ]
+        record["tables"][0] = {
+            "columns": ["", *columns],
+            "rows": [[name, *(column[name] for column in columns.values())] for name in names],
+        }
         path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 

@@ -146,7 +146,7 @@ def test_one_pair_is_a_function_of_coefficients_too():
     np.testing.assert_allclose(jax.grad(pair)(START), whole, rtol=1e-9)
 
 
-@pytest.mark.parametrize("activation", ["relu", "elu", "tanh"])
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
 def test_pairs_may_be_mapped_before_anything_is_known_of_the_activation(activation):
     limit = connected(activation)
     pair = lambda c, x, y: kernel_function(limit(*c), VECTORS)(x, y).nngp
