@@ -46,6 +46,7 @@ ORDER = (
     "faults",
     "training_faults",
     "examples",
+    "set_ups",
     "start_step",
     "advice",
     "normalization",

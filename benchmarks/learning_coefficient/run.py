@@ -91,8 +91,8 @@ def main() -> None:
     ]
     record = {
         "title": "Learning coefficients of deep linear networks",
-        "how": "`benchmarks/learning_coefficient`: the most singular weights that give a matrix of the rank, four chains "
-        f"of 400 moves with the defaults, nβ = 10⁵, seed {SEED}, once. The exact values are those of Aoyagi 2024.",
+        "how": "`benchmarks/learning_coefficient`: the most singular weights that give a matrix of the rank, four "
+        f"chains of 400 moves with the defaults, nβ = 10⁵, seed {SEED}, once. The exact values are Aoyagi's of 2024.",
         "tables": [{"columns": columns, "rows": rows}],
         "says": [
             "Where m sets of flat directions cross the mean of the loss lies below λ by (m − 1)/log nβ. Six of the "

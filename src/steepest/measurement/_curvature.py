@@ -232,12 +232,15 @@ def _over_examples(
     """Return the 95 % interval of a mean over examples, from the means of groups.
 
     For an eigenvalue this is the first order, ``dλ = vᵀ dH v``; ``more`` is another standard error, added in squares.
+    Without two groups that add up nothing is known.
     """
     g = len(forms)
     if g < 2:
         return (-np.inf, np.inf)
     variance = float((shares**2 * (forms - shares @ forms) ** 2).sum()) * g / (g - 1)
     half = float(stdtrit(g - 1, 0.975)) * np.sqrt(variance + more**2)
+    if abs(shares @ forms - value) > half + ROUNDED * abs(value):
+        return (-np.inf, np.inf)  # groups do not add up, as the loss compares their examples
     return value - half, value + half
 
 

@@ -1,5 +1,7 @@
 """Modules as others write them, against the exact Hessian: padded, keyword-called, checkpointed, beginning in place."""
 
+import math
+
 import pytest
 
 from steepest.core.errors import UserError
@@ -416,3 +418,47 @@ def test_losses_that_align_or_compare_examples_are_no_broadcasts():
     measure(model, lambda f, y: ((f[:, :, 0] - y) ** 2).mean(), (X, y), what=["risk"])
     ranked = lambda f, y: F.softplus(-(f - f.T) * torch.sign(y[:, None] - y[None, :])).mean()
     measure(nn.Linear(4, 1).double(), ranked, (X, y[:, 0]), what=["risk"])
+
+
+class OverGraph(nn.Module):
+    """Two graph convolutions over all vertices: it reads all rows or none."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(4, 5), nn.Linear(5, 3)
+        drawn = torch.rand(24, 24, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+        self.register_buffer("adjacency", drawn / drawn.sum(1, keepdim=True))
+
+    def forward(self, x):
+        return self.adjacency @ self.last(torch.tanh(self.adjacency @ self.first(x)))
+
+
+@pytest.mark.parametrize("micro_batch", [7, 1024])
+def test_vertices_of_a_graph_stay_together(micro_batch):
+    torch.manual_seed(0)
+    model = OverGraph().double()
+    risk, sharpness = exact(model, X, Y)
+    report = measure(
+        model, F.cross_entropy, (X, Y), what=["risk", "sharpness"], micro_batch=micro_batch
+    )
+    assert report["risk"].value == pytest.approx(risk)
+    assert report["sharpness"].value == pytest.approx(sharpness, rel=1e-4)
+    assert report["sharpness"].over_examples == (-math.inf, math.inf)
+
+
+def test_groups_of_a_loss_that_compares_examples_give_no_interval():
+    """A batch's curvature is right, and parts with fewer examples to compare have another one."""
+    torch.manual_seed(0)
+    model = nn.Linear(4, 3).double()
+    views = lambda z, y: F.cross_entropy(z @ z.T, torch.arange(len(z)))
+    report = measure(model.eval(), views, (X, Y), what=["sharpness"])
+    assert report["sharpness"].over_examples == (-math.inf, math.inf)
+
+
+def test_groups_of_examples_give_an_interval():
+    torch.manual_seed(0)
+    model = nn.Linear(4, 3).double()
+    low, high = measure(model.eval(), F.cross_entropy, (X, Y), what=["sharpness"])[
+        "sharpness"
+    ].over_examples
+    assert -math.inf < low < high < math.inf

@@ -179,3 +179,19 @@ def test_a_detached_network_is_refused_as_before():
     data = np.ones((20, 3)), np.zeros((20, 2))
     with pytest.raises(UserError):
         subject((apply, weights), lambda f, t: ((f - t) ** 2).mean(), data)
+
+
+@pytest.mark.parametrize("micro_batch", [5, 1024])
+def test_vertices_of_a_graph_stay_together(micro_batch):
+    """A network of JAX that reads all vertices or none has its own risk and gradient."""
+    adjacency = np.random.default_rng(0).random((20, 20)) / 20
+    apply = lambda w, x: adjacency @ jnp.tanh(adjacency @ x @ w)
+    x = np.random.default_rng(1).normal(size=(20, 3))
+    y = np.ones((20, 2))
+    weights = np.random.default_rng(2).normal(size=(3, 2))
+    loss = lambda f, t: ((f - t) ** 2).mean()
+    attached = subject((apply, weights), loss, (x, y), micro_batch=micro_batch)
+    with jax.enable_x64(True):
+        risk, slope = jax.value_and_grad(lambda w: loss(apply(w, x), y))(jnp.asarray(weights))
+    assert attached.risk() == pytest.approx(float(risk))
+    np.testing.assert_allclose(attached.gradient(), slope.ravel(), rtol=1e-6)

@@ -15,6 +15,9 @@ from steepest.measurement.adapters._generators import (
 )
 
 
+NO_EXAMPLES = "the data hold no examples; check the arrays or the loader"
+
+
 class Batches:
     """Examples in batches of bounded size; every pass goes over the same source again.
 
@@ -29,6 +32,8 @@ class Batches:
         position: of the batch that a pass has given last, counted from 0.
         start: states of random numbers with which each pass over entire batches begins, so that these hold the same
             examples in every pass; None where a pass begins with the states of the moment.
+        together: whether the examples of a batch belong together, as model or loss compare them, or the model reads all
+            or none: then parts of a batch say nothing.
         factors: by what each part of a pass counts more in its mean than its number of examples; empty where none does.
 
     Raises:
@@ -52,6 +57,7 @@ class Batches:
         self.entire = entire
         self.position = 0
         self.whole = is_pair_of_arrays(self.source)
+        self.together = False
         self.factors: Sequence[float] = ()
         self.start = states_of(self._generators()) if entire else None
 
@@ -102,7 +108,7 @@ class Batches:
                     part = batch if stop - start == count else _cut(batch, slice(start, stop))
                     yield part, stop - start
         if not typical:
-            raise UserError("the data hold no examples; check the arrays or the loader")
+            raise UserError(NO_EXAMPLES)
 
     def factor(self) -> float:
         """Return by what the batch that a pass has given last counts more than its number of examples."""
@@ -119,8 +125,18 @@ class Batches:
 
     def given(self) -> int:
         """Return the number of examples in the source's first batch, before it is cut; the pass ends there."""
+        return examples(self.first_as_given())
+
+    def first_as_given(self) -> Any:
+        """Return the source's first batch, before it is cut; the pass ends there.
+
+        Raises:
+            UserError: there is none.
+        """
         with closing(self.as_given()) as batches:
-            return examples(next(batches))
+            for batch in batches:
+                return batch
+        raise UserError(NO_EXAMPLES)
 
 
 def is_pair_of_arrays(source: Any) -> bool:

@@ -92,7 +92,12 @@ class JaxSubject(Subject):
         functions = _Functions(read, layout, loss, features, noise)
         made = cls(functions, layout.flat(moving), layout.constants(leaves), batches)
         if not loss.of_params:
-            made._try_call(as_pair(batches.first()[0])[0])
+            try:
+                made._try_call(as_pair(batches.first()[0])[0])
+            except (
+                UserError
+            ):  # a model may read batches only as they are given, as the vertices of a graph
+                made._try_call(as_pair(batches.first_as_given())[0])
         return made
 
     def _try_call(self, x: Any) -> None:
@@ -203,8 +208,25 @@ class JaxSubject(Subject):
                 function((self.flat, self.constants), jax.tree.map(cast, _numeric(batch)), *more),
             )
 
+    def _evaluate_on(self, function: Callable, batch: Any) -> Any:
+        """Call a function of model or loss, whose shapes may not fit together.
+
+        Raises:
+            UserError: they do not, on this batch.
+        """
+        try:
+            return self._call(function, batch)
+        except (TypeError, ValueError) as trouble:
+            if isinstance(trouble, UserError):
+                raise
+            line = (str(trouble).strip().splitlines() or [""])[0]
+            raise UserError(
+                f"{self.name} cannot be evaluated on {examples(batch)} examples ({type(trouble).__name__}: {line}); "
+                "see that model and loss run on one batch (x, y)"
+            ) from trouble
+
     def _risk(self, batch: Any) -> float:
-        return float(self._call(self.functions.risk, batch))
+        return float(self._evaluate_on(self.functions.risk, batch))
 
     def _gradient(self, batch: Any) -> Vector:
         return self._call(self.functions.gradient, batch)
@@ -216,7 +238,7 @@ class JaxSubject(Subject):
 
     def _outputs(self, batch: Any) -> tuple[NDArray, NDArray]:
         x, y = as_pair(batch)
-        return self._call(self.functions.outputs, x), np.asarray(y)
+        return self._evaluate_on(self.functions.outputs, x), np.asarray(y)
 
     def loss_at(self, outputs: NDArray, targets: Any) -> float:
         self.functions.loss.need_outputs("the loss of outputs")

@@ -28,12 +28,13 @@ def forms_by_group(
         vectors: shape ``(k, p)``.
         groups: their number at least, if there are so many examples. Arrays are shuffled first, as they may be sorted
             by class; batches of a loader are taken as they come, and cut where they are too large. Batches whose
-            examples are normalized together are the groups.
+            examples belong together, or are normalized together, are the groups.
         rng: shuffles.
         kind: which curvature.
     """
     count = sum(number for _, number in subject.batches)
-    small = subject if subject.normalizes else _in_groups(subject, groups, count, rng)
+    as_they_are = subject.normalizes or subject.batches.together
+    small = subject if as_they_are else _in_groups(subject, groups, count, rng)
     subject.passes += len(vectors)
     by_batch = [
         (np.einsum("kp,kp->k", vectors, small._products(kind, b, vectors)), n)

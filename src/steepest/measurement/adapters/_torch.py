@@ -531,14 +531,25 @@ class TorchSubject(Subject):
     def _last_linear(self) -> str | None:
         """Return the linear layer that the forward pass reaches last, if it gives the outputs."""
         names = linear_layers(self.module, (nn.Linear,))
-        batch, _ = self.batches.first()
-        with self.untouched(batch), torch.no_grad(), last_call_of(self.module, names) as last:
-            out = self.forward(self.tensors, self.cast(as_pair(batch)[0]))
+        try:
+            batch, _ = self.batches.first()
+            out, last = self._calls(names, batch)
+        except (
+            UserError
+        ):  # a model may read batches only as they are given, as the vertices of a graph
+            batch = self.batches.first_as_given()
+            out, last = self._calls(names, batch)
         if not isinstance(out, Tensor):
             return None
         return next(
             (name for name, its in last.items() if torch.equal(its.flatten(), out.flatten())), None
         )
+
+    def _calls(self, names: Any, batch: Any) -> tuple[Any, dict[str, Tensor]]:
+        """Return the outputs of a batch, and what each of these layers wrote at its last call."""
+        with self.untouched(batch), torch.no_grad(), last_call_of(self.module, names) as last:
+            out = self.forward(self.tensors, self.cast(as_pair(batch)[0]))
+        return out, last
 
 
 @contextmanager

@@ -3,7 +3,8 @@
 A plain mean over the examples is the mean of the parts' losses by their numbers of examples. One with weights of
 classes, or with ignored tokens, is their mean by what each part's loss divides by. A loss that compares examples with
 each other (contrastive, ranking, Dice) is none of the two: its batches stay whole. Where a model's outputs
-depend on what is evaluated together, as where the first axis is time, batches stay whole too.
+depend on what is evaluated together, as where the first axis is time, or where it reads no part of a batch, as of a
+graph, batches stay whole too.
 """
 
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
 from steepest.measurement.adapters._batches import as_pair, examples, stacked, taken
-from steepest.measurement.adapters._checks import few
+from steepest.measurement.adapters._checks import few, is_read
 from steepest.measurement.adapters._subject import Subject
 
 ROOM = 8  # times the examples that are evaluated at once: as many are taken together where the loss asks for it
@@ -39,7 +40,7 @@ def weigh(subject: Subject) -> None:
     if largest <= batches.size:
         batches.size = asked
         return
-    factors = _factors(subject)
+    factors = _factors(subject) if is_read(subject) else None
     if factors is None:
         _leave_whole(subject, asked)
     elif batches.whole:
@@ -79,6 +80,7 @@ def _leave_whole(subject: Subject, size: int) -> None:
             "them, or a larger micro_batch"
         )
     batches.size = max(size, largest)
+    batches.together = True
 
 
 def _factors(subject: Subject) -> list[float] | None:
