@@ -43,9 +43,9 @@ class ResidualStaircases(kit.Claim[None]):
         return {"target": tuple(TARGETS), "stairs": self.stairs, "breaks": self.breaks}
 
     def hypotheses(self, setting):
-        rest = max(count % 8 for count in self.stairs)
+        remainder = max(count % 8 for count in self.stairs)
         advice = "targets are monotone between multiples of 1/8"
-        yield kit.assume("M modulo 8", rest, "==", 0, advice)
+        yield kit.assume("M modulo 8", remainder, "==", 0, advice)
 
     def predict(self, setting):
         errors = [[staircase_error(f, m) for m in self.stairs] for f in TARGETS]

@@ -91,9 +91,9 @@ class ThresholdUnits(kit.Claim[Setting]):
         )
 
     def observe(self, setting, key):
-        each = range(1, MOST + 1)
-        curves = [[moment_curve(draw, d) for draw in setting.places] for d in each]
-        scattered = [setting.digits[..., :d] for d in each]
+        dimensions = range(1, MOST + 1)
+        curves = [[moment_curve(draw, d) for draw in setting.places] for d in dimensions]
+        scattered = [setting.digits[..., :d] for d in dimensions]
         grouped = setting.digits[..., : self.dimension]
         line = grouped[..., :1] * np.ones(self.dimension)
         return kit.seen(
