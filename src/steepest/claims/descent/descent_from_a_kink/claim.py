@@ -1,4 +1,4 @@
-"""Descent that starts at a kink can stand still for ever if its slope there is wrong, and random directions free it.
+"""A wrong slope at a kink can stop descent for ever, and random directions free it.
 
 The program relu(x) − relu(−x) equals x, but automatic differentiation gives it the slope 2s at 0, with s the slope that
 the library takes for relu at its kink. With s = 0 descent never leaves 0, and with s = 1 its first step is twice too
@@ -32,7 +32,7 @@ class DescentFromAKink(kit.Claim[None]):
 
     kind = "theorem"
     says = {
-        "can stand still for ever if its slope there is wrong": "path",
+        "can stop descent for ever": "path",
         "random directions free it": "repaired_path",
         "From random starts no kink is ever met": "random",
     }

@@ -1,7 +1,8 @@
-"""On the line, a residual network with one neuron in each block makes M steps of any levels in 3(M − 1) blocks.
+"""Residual networks of one neuron a block make M steps on the line in 3(M − 1) blocks.
 
-So it approximates an integrable function in the mean as well as steps do. An increasing function like x² needs no
-steps: K blocks make any increasing function of K breaks, and no function of K breaks is nearer.
+Levels of the steps are any, so networks approximate an integrable function in the mean as well as steps do. An
+increasing function like x² needs no steps: K blocks make any increasing function of K breaks, and no function of K
+breaks is nearer.
 """
 
 import numpy as np
@@ -32,7 +33,7 @@ class ResidualStaircases(kit.Claim[None]):
 
     kind = "theorem"
     says = {
-        "makes M steps of any levels in 3(M − 1) blocks": "steps",
+        "make M steps on the line in 3(M − 1) blocks": "steps",
         "no function of K breaks is nearer": "breaks",
     }
     tiny = {"stairs": (8, 16, 24), "breaks": (1, 2, 3)}

@@ -1,4 +1,4 @@
-"""On a moment curve, h threshold units in a layer make as many dichotomies as halfspaces of hd dimensions.
+"""On a moment curve, h threshold units make as many dichotomies as halfspaces of hd dimensions.
 
 A threshold unit on top reads the h units. A hyperplane meets the curve in at most d points, so along the curve labels
 change at most hd times, and each labelling that does so is made. Off a curve, two units separate a group of up to d

@@ -1,4 +1,4 @@
-"""From a small start, a ReLU neuron that sees one of two examples sees both after a time like log(1/μ).
+"""A small ReLU neuron that sees one of two examples sees both after a time like log(1/μ).
 
 The two examples are of one class, and μ is their cosine. A neuron that sees only one example turns to this example, and
 so toward the other. Let θ be its angle to the example that it sees, and p the share of this example. Then tan(θ/2)

@@ -1,4 +1,4 @@
-"""SGD learns better than exponentiated gradient where many coordinates tell the label, worse where one does.
+"""SGD beats exponentiated gradient on dense targets, and loses to it on sparse ones of many inputs.
 
 SGD competes with weights of an ℓ2 ball, exponentiated gradient with weights of an ℓ1 ball. If the label is the majority
 of all coordinates, the best weights have a large ℓ1 norm. If it is one of many coordinates, inputs have a large ℓ2
@@ -41,8 +41,9 @@ class SparseOrDense(kit.Claim[None]):
 
     kind = "empirical law"
     says = {
-        "better than exponentiated gradient where many coordinates tell the label": "dense",
-        "worse where one does": ("sparse_large", "sparse_small"),
+        "beats exponentiated gradient on dense targets": "dense",
+        "loses to it on sparse ones of many inputs": "sparse_large",
+        "If it is one of few coordinates, SGD is better": "sparse_small",
     }
     tiny = {"dimensions": (4, 8), "majority": 9, "examples": 20, "test": 20, "seeds": 3}
     full = {"test": 2000, "seeds": 40}
