@@ -6,7 +6,6 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from steepest.catalogue import load
-from steepest.claims.descent.factorization_landscape.claim import _identity
 from steepest.claims.descent.factorization_landscape.experiment import (
     DIMENSION,
     critical_points,
@@ -53,24 +52,9 @@ def test_the_time_to_leave_is_that_of_the_flow(gap, radius):
     assert time == pytest.approx(ahead / gap, rel=0.004)
 
 
-def test_terms_of_the_identity_by_differences():
-    rng = np.random.default_rng(0)
-    x, root = rng.normal(size=(2, 1, 4, 2))
-    terms, _, _ = _identity(x, root)
-    from steepest.landscapes import nearest_root
-
-    delta = (x - nearest_root(x, root))[0]
-    matrix = root[0] @ root[0].T
-    value = lambda t: (((x[0] + t * delta) @ (x[0] + t * delta).T - matrix) ** 2).sum() / 4
-    step = 1e-4
-    assert (value(step) - value(-step)) / 2 / step == pytest.approx(terms[0, 2], rel=1e-6)
-    second = (value(step) + value(-step) - 2 * value(0)) / step**2
-    assert second == pytest.approx(terms[0, 3], rel=1e-5)
-
-
 def test_a_search_that_ends_elsewhere_is_noticed():
     """The judge on made-up data: a minimum at a predicted value, and a saddle at another."""
-    claim = load("factorization-landscape")(pairs=20, searches=5, starts=3, steps=10)
+    claim = load("factorization-landscape")(searches=5, starts=3, steps=10)
     keys = jax.random.split(jax.random.key(0))
     with jax.enable_x64(True):
         setting = claim.setting(keys[0])
@@ -89,7 +73,7 @@ def test_a_search_that_ends_elsewhere_is_noticed():
 
 
 def test_a_wrong_hessian_is_noticed_by_the_index_alone():
-    claim = load("factorization-landscape")(pairs=20, searches=5, starts=3)
+    claim = load("factorization-landscape")(searches=5, starts=3)
     keys = jax.random.split(jax.random.key(0))
     with jax.enable_x64(True):
         setting = claim.setting(keys[0])

@@ -1,17 +1,12 @@
-"""Descents of linear-regression-rate against closed forms, dense powers and the notes' own bounds."""
+"""Descents of linear-regression-rate against closed forms and dense powers."""
 
 import jax
 import numpy as np
 import pytest
 
-from steepest.claims.descent.linear_regression_rate.claim import (
-    LinearRegressionRate,
-    _diabetes,
-    _late_rate,
-    _steps,
-)
-from steepest.claims.descent.linear_regression_rate.experiment import follow, noisy_descents
-from steepest.dynamics import mean_square
+from steepest.claims.descent._least_squares import diabetes, follow, steps_to_target
+from steepest.claims.descent.linear_regression_rate.claim import LinearRegressionRate
+from steepest.claims.descent.linear_regression_rate.experiment import late_rate
 
 RNG = np.random.default_rng(0)
 VALUES = np.array([1.0, 0.4, 0.05])
@@ -44,29 +39,12 @@ def test_momentum_is_powers_of_the_companion_matrix(nesterov):
     np.testing.assert_allclose(path, lengths, rtol=1e-9)
 
 
-def test_noisy_descents_have_the_exact_mean_square():
-    schedules = np.array([np.full(50, 0.3), 0.5 / np.arange(1, 51)])
-    squares = noisy_descents(VALUES, schedules, 0.4, 20, 400, RNG)
-    for row, steps in zip(squares, schedules, strict=True):
-        error = row.std(0, ddof=1) / 20**0.5
-        z = (row.mean(0) - mean_square(VALUES, steps, 0.4))[1:] / error[1:]
-        assert np.abs(z).max() < 5
-
-
-def test_the_notes_bound_under_noise_has_a_floor():
-    """Σ η_s‖ξ‖ exp(−λ Σ_{u>s} η_u) tends to ‖ξ‖/λ, whatever the steps, as they vanish."""
-    for power in (0.5, 1.0):
-        steps = np.arange(1, 200_001) ** -power
-        later = np.cumsum(steps[::-1])[::-1] - steps
-        assert (steps * np.exp(-0.5 * later)).sum() == pytest.approx(1 / 0.5, rel=0.01)
-
-
 def test_readings_of_a_known_path():
     t = np.arange(200)
     path = np.exp(-0.1 * t)[None]
-    assert _late_rate(path)[0] == pytest.approx(0.1)
-    assert _steps(path)[0] == np.ceil(6 * np.log(10) / 0.1)
-    assert np.isinf(_steps(path[:, :50])[0])
+    assert late_rate(path)[0] == pytest.approx(0.1)
+    assert steps_to_target(path)[0] == np.ceil(6 * np.log(10) / 0.1)
+    assert np.isinf(steps_to_target(path[:, :50])[0])
 
 
 def test_conditions_are_those_of_the_remark():
@@ -77,7 +55,7 @@ def test_conditions_are_those_of_the_remark():
         conditions.append(eigenvalues[-1] / eigenvalues[0])
     assert conditions[0] == pytest.approx(470, abs=0.5)
     assert conditions[1] == pytest.approx(99_828, rel=1e-3)
-    assert _diabetes().shape == (442, 10)
+    assert diabetes().shape == (442, 10)
 
 
 def test_problems_have_their_condition():

@@ -67,10 +67,6 @@ def test_what_is_seen_is_the_collapse_of_the_weights_of_that_step():
 
 def test_runs_with_the_squared_loss():
     result = asked("neural-collapse", classifier(steps=150, squared=True), seeds=3)
-    assert result.about["subject"]["left_out"].keys() == {
-        f"free_{name}"
-        for name in ("loss", "singular", "variability", "cosines", "raw_cosines", "duality")
-    }
     assert [check.id for check in result.checks] == [
         "variability_falls",
         "angles",

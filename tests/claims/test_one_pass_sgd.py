@@ -5,16 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from steepest.claims.noise._one_pass import exponentiated, hinge, sgd
 from steepest.claims.noise.one_pass_sgd.claim import OnePassSgd
-from steepest.claims.noise.one_pass_sgd.experiment import (
-    SMALL,
-    exponentiated,
-    hard_for_exponentiated,
-    hard_for_sgd,
-    hinge,
-    perceptron,
-    sgd,
-)
+from steepest.claims.noise.one_pass_sgd.experiment import perceptron
+from steepest.claims.noise.sparse_or_dense.claim import SparseOrDense
 from steepest.core.errors import UserError
 
 
@@ -103,36 +97,19 @@ def test_the_perceptron_fits_within_its_bound_of_steps(sample):
     assert np.abs(sgd(x, target, 1.0) - weights).max() > 0.1
 
 
-def test_the_hard_problem_of_sgd_takes_half_of_its_bound_exactly():
-    """Where the loss is a line, iterates are sums of what the examples before them told."""
-    excess = hard_for_sgd(np.random.default_rng(2), 4000, 40, 9, 40)
-    law = SMALL * np.sqrt(9 / 40) * (1 + 1 / 40) / 2
-    assert abs(excess.mean() - law) < 4 * excess.std() / 4000**0.5
-
-
-def test_the_hard_problem_of_exponentiated_gradient_in_the_limit_of_many_coordinates():
-    """What is learned comes late: nothing after a tenth of the examples, and most of the bound is lost."""
-    few = hard_for_exponentiated(np.random.default_rng(3), 30, 30, 2000, 300)
-    lean = SMALL * np.sqrt(2 * np.log(4000) / 300)
-    np.testing.assert_allclose(few, lean, rtol=0.1)
-    all_of_them = hard_for_exponentiated(np.random.default_rng(4), 30, 300, 2000, 300)
-    assert 0.7 < all_of_them.mean() / lean < 1
-
-
 def test_other_inputs_and_many_flips_are_out_of_range():
     held = lambda **fields: [
         hypothesis.holds for hypothesis in OnePassSgd(**fields).hypotheses(None)
     ]
-    assert held() == [True, True, True]
-    assert held(scale=3.0) == [False, True, True]
-    assert held(scale=0.5) == [False, True, True]
-    assert held(flipped=0.7) == [True, False, True]
+    assert held() == [True, True]
+    assert held(scale=3.0) == [False, True]
+    assert held(scale=0.5) == [False, True]
+    assert held(flipped=0.7) == [True, False]
 
 
 @pytest.mark.parametrize(
     "fields, message",
     [
-        ({"majority": 1024}, "odd"),
         ({"dimensions": (8,)}, "dimensions must be 2"),
         ({"rays": (8, 16)}, "rays must be 3"),
         ({"log_rays": (64, 16, 8)}, "log_rays must be 3"),
@@ -141,3 +118,8 @@ def test_other_inputs_and_many_flips_are_out_of_range():
 def test_bad_fields_are_refused(fields, message):
     with pytest.raises(UserError, match=message):
         OnePassSgd(**fields)
+
+
+def test_an_even_number_of_voters_is_refused():
+    with pytest.raises(UserError, match="odd"):
+        SparseOrDense(majority=1024)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
+from steepest.claims.kernels.representer.claim import Representer
 from steepest.claims.kernels.representer.experiment import (
     WAYS,
     Problem,
@@ -77,3 +78,19 @@ def test_the_infinite_width_has_exact_features():
     gram = infinite.every @ infinite.every.T
     assert np.linalg.eigvalsh(gram).min() > -1e-10
     assert infinite.ridge == pytest.approx(0.1 * np.diag(gram)[:8].mean())
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_one_way_that_deviates_refutes(way):
+    """Outputs of one way only, at one point of one kernel, off by a part in 10⁸."""
+    claim = Representer(**Representer.tiny)
+    with jax.enable_x64(True):
+        setting = claim.setting(jax.random.key(0))
+        law = claim.predict(setting)
+        seen = claim.observe(setting, jax.random.key(1))
+    verdict = lambda world: {c.id: c.verdict.value for c in claim.checks(law, world)}["outputs"]
+    assert verdict(seen) == "holds"
+    outputs = seen["outputs"].copy()
+    outputs[1, WAYS.index(way), 3] *= 1 + 1e-8
+    outputs[1, WAYS.index(way), 3] += 1e-8
+    assert verdict(seen.replace(outputs=("kernel way point", outputs))) == "fails"

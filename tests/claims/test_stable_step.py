@@ -1,14 +1,12 @@
-"""The parts of stable-step: kernels of what is trained, their limits, the mean step, and laws that must fail."""
+"""The parts of stable-step: kernels of what is trained, their limits, and the mean step."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from steepest import kit
-from steepest.claims.signals.stable_step.claim import StableStep
-from steepest.claims.signals.stable_step.experiment import mean_steps
-from steepest.claims.signals.stable_step.networks import (
+from steepest.claims.signals._near_fit_limits import limit_of
+from steepest.claims.signals._near_fit_networks import (
     LAWS,
     cut_out,
     kernel,
@@ -18,15 +16,14 @@ from steepest.claims.signals.stable_step.networks import (
     roles,
     shape_of,
 )
-from steepest.claims.signals.stable_step.theory import limit_of
-from steepest.core.words import Verdict
+from steepest.claims.signals._near_fit_steps import mean_steps
+from steepest.claims.signals.stable_step.claim import StableStep
 from steepest.kernels import empirical_ntk, gram
 from steepest.nn.networks import mlp
 
 SHAPE = shape_of(64, 2, "relu")
 INPUTS = jax.random.normal(jax.random.key(1), (4, 16))
 NUMBERS = jax.random.normal(jax.random.key(2), (numbers_in(SHAPE),))
-CLAIM = StableStep()
 
 
 def started(law):
@@ -90,71 +87,3 @@ def test_steps_are_at_the_edge_and_their_mean_is_that_of_all_siblings():
     predicted = small.predict(setting)
     ratio = observed["step"] / predicted["edge"]
     assert ratio.min() > 0.97 and ratio.max() < 1.06
-
-
-@pytest.fixture(scope="module")
-def arrays():
-    """Laws near the true ones, and steps that follow them with a scatter of one percent."""
-    rng = np.random.default_rng(0)
-    width = np.array(CLAIM.widths)
-    laws = {
-        "standard": 2 / (width + 14.5),
-        "ntk": np.full(3, 0.6),
-        "biases": np.ones(3),
-    }
-    deep = 0.59 * (np.array([[2, 3, 5]]) / 2) ** -0.87
-    mean = np.stack(list(laws.values())) * np.exp(0.01 * rng.normal(size=(32, 3, 3)))
-    mean_deep = deep * np.exp(0.02 * rng.normal(size=(32, 1, 3)))
-    predicted = kit.law(
-        edge=("seed law width", mean / 1.005),
-        deep_edge=("seed activation layers", mean_deep / 1.005),
-        deep=("activation layers", deep),
-        **{name: ("width", values) for name, values in laws.items()},
-    )
-    observed = kit.seen(
-        step=("seed law width", mean),
-        mean_step=("seed law width", mean),
-        deep_step=("seed activation layers", mean_deep),
-        mean_deep_step=("seed activation layers", mean_deep),
-    )
-    return predicted, observed
-
-
-def verdicts(predicted, observed):
-    return {check.id: check.verdict for check in CLAIM.checks(predicted, observed)}
-
-
-def test_what_follows_the_laws_holds(arrays):
-    assert set(verdicts(*arrays).values()) == {Verdict.HOLDS}
-
-
-@pytest.mark.parametrize("kind", ["flat", "reversed", "steeper", "shallower"])
-@pytest.mark.parametrize(
-    ("law", "axis", "ids"),
-    [
-        ("standard", "width", ("width_exponent_standard", "limit_step_standard")),
-        ("deep", "layers", ("depth_exponent_relu", "limit_depth")),
-        ("edge", "width", ("step_over_edge",)),
-        ("deep_edge", "layers", ("deep_step_over_edge",)),
-    ],
-)
-def test_laws_made_wrong_along_their_argument_fail(arrays, law, axis, ids, kind):
-    predicted, observed = arrays
-    quantity = predicted.quantity(law)
-    place = quantity.dims.index(axis)
-    wrong = kit.wrong_along(quantity.values, place, CLAIM.axes()[axis])[kind]
-    judged = verdicts(predicted.replace(**{law: (quantity.dims, wrong)}), observed)
-    assert {judged[id] for id in ids} == {Verdict.FAILS}
-
-
-@pytest.mark.parametrize(
-    ("law", "exponent"), [("standard", -1), ("standard", -0.5), ("ntk", -0.5), ("biases", 0.5)]
-)
-def test_other_exponents_of_the_width_fail(arrays, law, exponent):
-    """−1, which the statement once said, as well as the printed −½."""
-    predicted, observed = arrays
-    growth = np.array(CLAIM.widths) / CLAIM.widths[-1]
-    wrong = predicted.replace(**{law: ("width", predicted[law][-1] * growth**exponent)})
-    judged = verdicts(wrong, observed)
-    assert judged[f"width_exponent_{law}"] is Verdict.FAILS
-    assert judged[f"limit_step_{law}"] is Verdict.FAILS

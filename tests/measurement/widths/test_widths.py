@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from steepest.app.cli import main
-from steepest.claims.signals.lazy_or_rich.claim import SLOPES
+from steepest.claims.signals._trained_widths import SLOPES
 from steepest.core.errors import UserError
 from steepest.measurement import Builder, Report, width_check
 from steepest.measurement.widths._coordinates import _spectral_norm, coordinates

@@ -1,8 +1,7 @@
-"""Descents of free features and of networks, and what is seen of their collapse."""
+"""Trainings of networks, and what is seen of their collapse."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import jax
@@ -11,55 +10,15 @@ import numpy as np
 import optax
 
 from steepest import kit
+from steepest.claims.curvature._collapse import LOOK, loss_of
 from steepest.dynamics import descend, logarithmic
-from steepest.measurement.quantities import collapse, upper_pairs
-from steepest.nn.losses import cross_entropy, squared
-from steepest.nn.networks import mlp, unconstrained, unconstrained_risk
+from steepest.measurement.quantities import upper_pairs
+from steepest.nn.networks import mlp
 
-LOSSES = ("cross-entropy", "squared")
 RECORDS = 60  # moments of a training, evenly spaced in log(1 + step)
 DRAWS = 200  # of random means, for every network
 # a direction of the class means counts when it is at least this long against the longest
 RANK_CUT = 0.1
-LOOK = kit.compiled(collapse)  # hundreds of looks of one shape, in double precision
-
-
-@dataclass(frozen=True)
-class FreeFeatures:
-    """Features and weights without a network, with the same decay of both.
-
-    Attributes:
-        classes: C.
-        copies: examples of each class.
-        dimension: of the features.
-        decay: of features and of weights.
-        steps: of descent.
-    """
-
-    classes: int
-    copies: int
-    dimension: int
-    decay: float
-    steps: int
-
-    def descend(self, square: jax.Array, key: kit.Key) -> dict[str, Any]:
-        """Return losses on the way, features and weights at start and end, outputs and gradient at the end."""
-        n = self.classes * self.copies
-        net = unconstrained(self.classes, self.dimension, n)
-        targets = jnp.repeat(jnp.eye(self.classes), self.copies, axis=0)
-        risk = unconstrained_risk(net, partial(_loss, square), targets, self.decay, self.decay)
-        rule = optax.sgd(2.0, momentum=0.98, nesterov=True)
-        start = net.init(key)
-        path = descend(risk, start, rule, self.steps, record=logarithmic(self.steps, 40))
-        outputs = net.apply(path.params, jnp.arange(n))
-        slope = optax.tree.norm(jax.grad(risk)(path.params))
-        return {
-            "loss": path.risk,
-            "start": start,
-            "end": path.params,
-            "outputs": outputs,
-            "gradient": slope,
-        }
 
 
 @dataclass(frozen=True)
@@ -89,7 +48,7 @@ class Training:
         y = jnp.repeat(jnp.arange(self.widths[-1]), self.images)
         targets = jax.nn.one_hot(y, self.widths[-1])
         net = mlp(self.widths, "relu", c_w=2.0)
-        risk = lambda p, x, t: _loss(self.loss == "squared", net.apply(p, x), t).mean()
+        risk = lambda p, x, t: loss_of(self.loss == "squared", net.apply(p, x), t).mean()
 
         def of_batch(params: Any, key: kit.Key) -> jax.Array:
             chosen = jax.random.randint(key, (self.batch,), 0, len(y))
@@ -116,32 +75,6 @@ class Training:
         """The step size."""
         warm = jnp.minimum(20 * step / self.steps, 1)
         return self.lr * warm * 0.1 ** (step // (self.steps // 3))
-
-
-def free_features(free: FreeFeatures, key: kit.Key, seeds: int) -> dict[str, np.ndarray]:
-    """Descend with both losses from every start; return what is seen, ``(loss, seed, …)``."""
-
-    def both(starts: kit.Key) -> dict[str, Any]:
-        lanes = jnp.arange(2 * seeds) >= seeds, jnp.concatenate([starts] * 2)
-        return jax.lax.map(lambda lane: free.descend(*lane), lanes)
-
-    paths = jax.tree.map(np.asarray, kit.compiled(both)(kit.keys(key, seeds)))
-    y = np.repeat(np.arange(free.classes), free.copies)
-    states = zip(paths["start"]["h"], paths["start"]["w"], strict=True)
-    begin = [LOOK(h, y, w).variability for h, w in states]
-    ends = [LOOK(h, y, w) for h, w in zip(paths["end"]["h"], paths["end"]["w"], strict=True)]
-    of_ends = lambda name: np.array([getattr(end, name) for end in ends])
-    measured = {
-        "loss": paths["loss"],
-        "gradient": paths["gradient"],
-        "singular": np.linalg.svd(paths["outputs"], compute_uv=False),
-        "variability": of_ends("variability"),
-        "start_variability": np.array(begin),
-        "cosines": upper_pairs(jnp.asarray(of_ends("cosines"))),
-        "raw_cosines": upper_pairs(jnp.asarray(of_ends("raw_cosines"))),
-        "duality": of_ends("duality"),
-    }
-    return {name: np.reshape(v, (2, seeds, *np.shape(v)[1:])) for name, v in measured.items()}
 
 
 def networks(training: Training, key: kit.Key, x: np.ndarray) -> dict[str, np.ndarray]:
@@ -193,8 +126,3 @@ def random_means(key: kit.Key, shape: Sequence[int]) -> tuple[np.ndarray, np.nda
     cosines = np.asarray(upper_pairs(unit @ unit.swapaxes(-1, -2)))
     spread = lengths.std(-1) / lengths.mean(-1)  # coefficient of variation
     return cosines.reshape(seeds, -1), spread.mean(1)
-
-
-def _loss(square: Any, outputs: jax.Array, targets: jax.Array) -> jax.Array:
-    """The squared loss of every example or its cross-entropy: one compiled descent for both."""
-    return jnp.where(square, squared(outputs, targets), cross_entropy(outputs, targets))

@@ -28,7 +28,6 @@ from steepest.measurement.adapters import Subject
 
 BALANCED = 1.5  # largest class over the smallest: theory is for equal classes
 MANY = 100  # classes: the random means of the control have their square in cosines
-FREE = "it is about free features, an exact problem of its own without a network"
 
 
 def _factor(log_beyond: float) -> float:
@@ -54,10 +53,6 @@ class CollapseOnSubject(OnSubject, NeuralCollapse):
     )
     settable = ("seeds", "n", "net_steps")
     needs = {"train": "as collapse is a matter of training past zero error"}
-    left_out = {
-        f"free_{name}": FREE
-        for name in ("loss", "singular", "variability", "cosines", "raw_cosines", "duality")
-    }
     unchecked = (DECAYED,)
     notes = (
         "Your own training runs as it is; features, classifier and error are looked at in evaluation mode, at about 60 "
@@ -129,9 +124,6 @@ class CollapseOnSubject(OnSubject, NeuralCollapse):
     def assumed(self, networks):
         return undecided_decay(networks)
 
-    def predict(self, setting):
-        return kit.law(**self.of_networks())
-
     def cost(self, networks):
         steps = steps_of(networks.built[0], self.net_steps)
         looks = len(logarithmic(steps, RECORDS))
@@ -165,25 +157,13 @@ class CollapseOnSubject(OnSubject, NeuralCollapse):
             looks.append(look(model, subject, taken))
         return {name: [moment[name] for moment in looks] for name in looks[0]}
 
-    def run_conditions(self, observed):
-        return self.past_zero_error(observed)
-
-    def judge(self, law, seen):
-        return self.judge_networks(law, seen)
-
-    def rivals(self, setting, law):
-        return self.rivals_of_networks(law)
-
-    def controls(self, seen):
-        return self.controls_of_networks(seen)
-
     def figure(self, law, seen, rivals):
         titles = (
             "The spread within classes, over that between them",
             "Cosines of the centred class means",
             "How far the classifier is from the class means",
         )
-        return retitled(self.panels_of_networks(law, seen), *titles)
+        return retitled(NeuralCollapse.figure(self, law, seen, rivals), *titles)
 
 
 def look(model: Any, subject: Subject, step: int) -> dict[str, Any]:

@@ -17,34 +17,12 @@ import numpy as np
 import xarray
 
 from steepest import kit
-from steepest.claims.descent.autodiff_subgradient.experiment import (
-    Problems,
-    descend_noisily,
-    draw_problems,
-    step_sizes,
-)
+from steepest.claims.descent._kinks import PRIMITIVES, SLOPES, Relu, identity
 from steepest.landscapes import directional_gradient
 
 ROUNDING = 1e-10
 
-Relu = Callable[[jax.Array], jax.Array]
-PRIMITIVES: dict[str, tuple[Relu, float]] = {
-    "jax.nn.relu(x)": (jax.nn.relu, 0.0),
-    "jnp.where(x > 0, x, 0)": (lambda x: jnp.where(x > 0, x, 0), 0.0),
-    "jnp.maximum(x, 0)": (lambda x: jnp.maximum(x, 0), 0.5),
-    "jnp.where(x >= 0, x, 0)": (lambda x: jnp.where(x >= 0, x, 0), 1.0),
-}
-"""Ways to write a ReLU, and the slope s that each gives at a tie."""
-SLOPES = np.array([slope for _, slope in PRIMITIVES.values()])
 OUTSIDE = SLOPES != 0.5  # the mean of both sides is an element wherever no ReLU feeds another
-LOOKS = (0.06, 0.12, 0.25, 0.5, 1.0)
-"""When stochastic descent is looked at, as parts of its steps."""
-SHOWN = 8  # random starts in the figure
-
-
-def identity(x: jax.Array, relu: Relu) -> jax.Array:
-    """Return x, the long way."""
-    return (relu(x) - relu(-x)).sum()
 
 
 def absolute(x: jax.Array, relu: Relu) -> jax.Array:
@@ -69,7 +47,6 @@ class Setting(NamedTuple):
         back: c > 0: the other neuron of a pair has the input weights −c w and the output weight −1, ``(nets, pairs)``.
         shift: b, so that the neurons of a pair see w·x + b and −c (w·x + b), ``(nets, ties, pairs)``.
         points: x, ``(nets, ties, d)``.
-        problems: examples and first weights of stochastic descent.
     """
 
     w: np.ndarray
@@ -77,32 +54,17 @@ class Setting(NamedTuple):
     back: np.ndarray
     shift: np.ndarray
     points: np.ndarray
-    problems: Problems
 
 
 @kit.claim
 class AutodiffSubgradient(kit.Claim[Setting]):
-    """Three programs of one number, two-layer networks at points on their kinks, and a descent from a kink."""
+    """Three programs of one number, and two-layer networks at points on their kinks."""
 
     pairs: Annotated[int, kit.Within(1)] = kit.param(
         3, "pairs of neurons, and the input dimension", scope=kit.between(2, 6)
     )
     nets: kit.Seeds = kit.param(10, "random networks")
     offset: kit.NonNegative = kit.param(0.0, "how far points are moved off the kinks")
-    starts: kit.Count = kit.param(1000, "random starts of the descent")
-    steps: kit.Count = kit.param(300, "steps of the descent", unit="steps")
-    lr: kit.Positive = kit.param(
-        0.1, "η", scope=kit.between(0.06, 0.9, "smaller ones take more steps to arrive")
-    )
-
-    noisy_steps: Annotated[int, kit.Within(100)] = kit.param(
-        10_000,
-        "steps of stochastic descent",
-        unit="steps",
-        scope=kit.between(10_000, 20_000, "fewer leave descent on its way"),
-    )
-    runs: kit.Seeds = kit.param(24, "stochastic descents, each with its own examples")
-
     kind = "theorem"
     says = {
         "automatic differentiation can return a vector outside Clarke's subdifferential": (
@@ -115,14 +77,9 @@ class AutodiffSubgradient(kit.Claim[Setting]):
             "repaired_programs",
         ),
     }
-    tiny = {"nets": 3, "starts": 40, "steps": 150, "noisy_steps": 1000, "runs": 3}
-    full = {"pairs": 8, "nets": 200, "starts": 20_000}
+    tiny = {"nets": 3}
+    full = {"pairs": 8, "nets": 200}
     out_of_scope = {"offset": 0.5}
-
-    @property
-    def looks(self) -> list[int]:
-        """Return the numbers of stochastic steps after which is looked."""
-        return [round(self.noisy_steps * part) for part in LOOKS]
 
     def axes(self):
         return {
@@ -131,8 +88,6 @@ class AutodiffSubgradient(kit.Claim[Setting]):
             "side": ("left", "right"),
             "tie": tuple(range(1, self.pairs + 1)),
             "pair": tuple(range(self.pairs)),
-            "step": tuple(range(1, self.steps + 1)),
-            "eta": tuple(step_sizes(np.array(self.looks) - 1)),
         }
 
     def setting(self, key):
@@ -154,7 +109,6 @@ class AutodiffSubgradient(kit.Claim[Setting]):
             rng.integers(1, 4, (self.nets, size)).astype(float),
             shift,
             points + self.offset / np.sqrt(2),
-            draw_problems(rng, self.runs),
         )
 
     def hypotheses(self, setting):
@@ -167,7 +121,6 @@ class AutodiffSubgradient(kit.Claim[Setting]):
             1,
             "a kink is needed; take --offset 0",
         )
-        yield kit.assume("η", self.lr, "<", 1, "descent is to come to the minimum from one side")
 
     def predict(self, setting):
         tied, elsewhere = _split(setting)
@@ -177,10 +130,6 @@ class AutodiffSubgradient(kit.Claim[Setting]):
         high = sides.max(0)[:, None]
         # v σ(z) − σ(−cz) has the slope s v + s c in z, where σ'(0) is s
         at_ties = np.multiply.outer(SLOPES, sides.sum(0))[:, :, None]
-        shrunk = (1 - self.lr) ** np.arange(self.steps + 1)
-        # after its first step descent is off the kink, but with the slope 0 there is no first step
-        first = 2 * SLOPES * self.lr
-        path = np.where(SLOPES[:, None] > 0, 1 - np.outer(1 - first, shrunk[:-1]), 0.0)
         return kit.law(
             # σ(x) − σ(−x), σ(x) + σ(−x), σ(x) − σ(σ(x)): the chain rule says s + s, s − s, s − s²
             slopes=("program primitive", [2 * SLOPES, 0 * SLOPES, SLOPES - SLOPES**2]),
@@ -191,39 +140,21 @@ class AutodiffSubgradient(kit.Claim[Setting]):
             high=("seed tie pair", np.where(tied, high, elsewhere)),
             # 0 and v + c are both min(v, c) away from the sides v and c
             outside=("seed tie", np.where(tied, low / high, 0).max(-1)),
-            path=("primitive step", path),
-            repaired_path=("step", 1 - shrunk[1:]),
-            minimum=1.0,
-            reached=1.0,  # share of random starts
-            # noise spreads weights by √(η/h) where the curvature is h, and gradients by √(ηh)
-            smallest=("eta", np.sqrt(step_sizes(np.array(self.looks) - 1))),
         )
 
     def observe(self, setting, key):
-        for_directions, for_starts, for_steps = kit.keys(key, 3)
+        for_directions, *_ = kit.keys(key, 3)
         # slopes along the normals: the gradient is Σ_p t_p w_p, so that t solves wᵀ t = gradient
         inverse = np.linalg.inv(np.swapaxes(setting.w, 1, 2))
         along = lambda g: np.einsum("npd,...nkd->...nkp", inverse, np.asarray(g))
-        *nets, problems = setting
-        gradients = kit.compiled(self.differentiate)(tuple(nets), for_directions)
-        paths = kit.compiled(self.descend)(for_starts, for_steps)
+        gradients = kit.compiled(self.differentiate)(tuple(setting), for_directions)
         at_kink, beside = np.asarray(gradients["programs"])
-        rng = kit.numpy_generator(key)
-        smallest, cells = descend_noisily(problems, self.looks, rng, constant=False)
-        unshrunk, _ = descend_noisily(problems, self.looks, rng, constant=True)
         return kit.seen(
             slopes=("program primitive", at_kink),
             slopes_beside=("program primitive", beside),
             sides=("program side", gradients["sides"]),
             network=("primitive seed tie pair", along(gradients["networks"])),
             repaired=("seed tie pair", along(gradients["repaired"])),
-            path=("primitive step", paths["backward"]),
-            repaired_path=("step", paths["repaired"]),
-            ends=("start", np.asarray(paths["random"])[:, -1]),
-            smallest=("draw eta", smallest),
-            smallest_unshrunk=("draw eta", unshrunk),
-            cell_gradient=("draw eta", cells),
-            random_paths=("shown step", np.asarray(paths["random"])[:SHOWN]),
         )
 
     def differentiate(
@@ -260,36 +191,12 @@ class AutodiffSubgradient(kit.Claim[Setting]):
             "repaired": jax.vmap(jax.vmap(repaired, (None, None, None, 0, 0, 0)))(*nets, around),
         }
 
-    def descend(self, starts: kit.Key, steps: kit.Key) -> dict[str, jax.Array]:
-        """Descend on ½(f(x) − 1)² with f = σ(x) − σ(−x) from zero, with every slope at ties, and from random starts."""
-        value = lambda x: identity(x, jax.nn.relu)
-
-        def backward(relu: Relu) -> Callable[[jax.Array, jax.Array], jax.Array]:
-            return lambda x, u: jax.grad(identity)(x, relu)
-
-        def run(slope: Callable, start: jax.Array) -> jax.Array:
-            def step(x: jax.Array, key: kit.Key) -> tuple[jax.Array, jax.Array]:
-                u = jax.random.normal(key, x.shape)
-                after = x - self.lr * (value(x) - 1) * slope(x, u)
-                return after, after[0]
-
-            return jax.lax.scan(step, start, jax.random.split(steps, self.steps))[1]
-
-        zero = jnp.zeros(1)
-        random = jax.random.normal(starts, (self.starts, 1))
-        return {
-            "backward": jnp.stack([run(backward(relu), zero) for relu, _ in PRIMITIVES.values()]),
-            "repaired": run(lambda x, u: directional_gradient(identity, x, u), zero),
-            "random": jax.vmap(lambda start: run(backward(jax.nn.relu), start))(random),
-        }
-
     def derive(self, law, seen):
-        """Return how far gradients lie outside of Clarke's set, and which random starts reached the minimum."""
+        """Return how far gradients lie outside of Clarke's set."""
         wrong = overshoot(seen.network, law.low, law.high).isel(primitive=OUTSIDE)
         return {
             "outside": wrong.rename(primitive="extreme").drop_vars("extreme").max("pair"),
             "left_outside": overshoot(seen.repaired, law.low, law.high),
-            "reached": abs(seen.ends - law.minimum) < 1e-6,
         }
 
     def judge(self, law, seen):
@@ -311,34 +218,12 @@ class AutodiffSubgradient(kit.Claim[Setting]):
                 seen.sides - law.sides,
                 "repaired: slopes of the programs on both sides off the true ones",
             ),
-            ("path", seen.path - law.path, "descent from 0, with every s: x off theory"),
-            (
-                "repaired_path",
-                seen.repaired_path - law.repaired_path,
-                "repaired descent from 0: x off theory",
-            ),
         )
         yield from (
             kit.agrees(id, abs(off), ROUNDING, label=label) for id, off, label in deviations
         )
-        yield kit.share(
-            "random",
-            law.reached,
-            seen.reached,
-            0.1,
-            label="share of random starts that reach the minimum",
-        )
-        yield kit.power(
-            "limit",
-            law.smallest,
-            seen.smallest,
-            0.25,  # half-way to one that does not fall, and to one that falls like η
-            over="eta",
-            label="stochastic descent: smallest element of Clarke's set near by against η",
-        )
 
     def rivals(self, setting, law):
-        right = xarray.zeros_like(law.path) + law.repaired_path
         slopes_where = lambda name, values: xarray.where(law.program == name, values, law.slopes)
         always, zero, composed = PROGRAMS
         yield kit.rival(
@@ -359,46 +244,25 @@ class AutodiffSubgradient(kit.Claim[Setting]):
             "jnp.abs has the slope 1 at 0",
             slopes=slopes_where(zero, 1.0),
         )
-        yield kit.rival(
-            "a wrong slope at one point does not matter", "kinks have measure zero", path=right
-        )
-        yield kit.rival(
-            "stochastic descent does not become stationary",
-            "where functions are not smooth gradients do not become small",
-            smallest=law.smallest**0,
-        )
-        yield kit.rival(
-            "the smallest element falls like η",
-            "beside a kink descent hops by η",
-            smallest=law.smallest**2,
-        )
 
     def controls(self, seen):
         of_zero = seen.slopes.isel(primitive=0, drop=True)
         yield kit.control(
-            "programs and descents beside the kink",
+            "programs beside the kink",
             "there the backward pass is right",
             slopes=seen.slopes_beside,
-            path=seen.repaired_path,
         )
         yield kit.control(
-            "the backward pass with s = 0, from 0, in the place of the repair and of random starts",
+            "the backward pass with s = 0 in the place of the repair",
             "it is not repaired",
             id="backward",
             repaired=seen.network.isel(primitive=0, drop=True),
             sides=of_zero,
-            repaired_path=seen.path.isel(primitive=0, drop=True),
-            ends=0 * seen.ends + float(seen.path[0, -1]),
         )
         yield kit.control(
             "s = ½ in the place of 0 and 1",
             "the mean of two sides is an element",
             network=seen.network.isel(primitive=list(SLOPES).index(0.5), drop=True),
-        )
-        yield kit.control(
-            "stochastic descent with steps that do not shrink",
-            "descent keeps wandering",
-            smallest=seen.smallest_unshrunk,
         )
 
     def figure(self, law, seen, rivals):
@@ -413,12 +277,6 @@ class AutodiffSubgradient(kit.Claim[Setting]):
                 kit.observed_curve(np.full(value.size, i), value, name, kind="points", shade=i / 3)
             )
         least = (law.low.values / high)[tied].min()
-        shown = min(60, self.steps)
-        step = np.arange(1, shown + 1)
-        random_starts = [
-            kit.context_curve(step, path[:shown], "random starts" * (not i))
-            for i, path in enumerate(seen.random_paths)
-        ]
         slopes = lambda row: kit.observed_curve(
             SLOPES, seen.slopes[row], "backward pass", kind="points"
         )
@@ -444,15 +302,6 @@ class AutodiffSubgradient(kit.Claim[Setting]):
             *columns,
             kit.context_curve((-0.3, 3.3), (1, 1), "larger side"),
             kit.context_curve((-0.3, 3.3), (least, least), "smallest of smaller sides"),
-        )
-        yield kit.panel(
-            "Descent to x = 1",
-            "step",
-            "x",
-            *random_starts,
-            kit.observed_curve(step, seen.repaired_path[:shown], "repaired, from 0"),
-            kit.rival_curve(step, seen.path[0, :shown], "s = 0, from 0"),
-            kit.rival_curve(step, seen.path[3, :shown], "s = 1, from 0"),
         )
 
 

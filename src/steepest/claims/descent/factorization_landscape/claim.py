@@ -25,7 +25,6 @@ from steepest.claims.descent.factorization_landscape.experiment import (
 from steepest.landscapes import (
     factorization_points,
     factorization_risk,
-    nearest_root,
     strict_saddles,
 )
 from steepest.nn.types import Values
@@ -44,8 +43,6 @@ class Setting(NamedTuple):
 
     bases: Values  # eigenvectors of both M in dimension n, (2, n, n)
     points: list[Values]  # critical points of each M by construction, (sets, n, r)
-    pairs: Values  # X and U of the identity and the lemma, (2, pairs, n, r)
-    orthogonal: Values  # the same, where XᵀU = 0 and XᵀX = UᵀU = cI, (2, pairs, n, r)
     searches: Values  # starts of the search for critical points, (starts, n r)
     starts: Values  # of the descents, (starts, LONG, r)
     directions: Values  # in which descents leave a saddle, (escapes, DIMENSION)
@@ -73,9 +70,8 @@ class FactorizationLandscape(kit.Claim[Setting]):
     dimension: kit.Count = kit.param(
         7,
         "n, at which all Hessians are formed",
-        scope=kit.between(6, 9, "X and U side by side must fit, and all Hessians be formed"),
+        scope=kit.between(6, 9, "all Hessians are formed"),
     )
-    pairs: kit.Count = kit.param(4000, "random X and U of the identity and the lemma")
     searches: kit.Count = kit.param(100, "searches for critical points of each matrix")
     starts: kit.Seeds = kit.param(50, "descents from random starts, n = 20")
     steps: kit.Count = kit.param(1000, "steps of each descent", unit="steps")
@@ -109,7 +105,6 @@ class FactorizationLandscape(kit.Claim[Setting]):
         "over": (3.0, 2.0, 1.0),
         "columns": 2,
         "dimension": 4,
-        "pairs": 100,
         "searches": 40,
         "starts": 5,
         "steps": 200,
@@ -162,7 +157,6 @@ class FactorizationLandscape(kit.Claim[Setting]):
             "point": tuple(names),
             "eigenvalue": tuple(range(self.dimension * self.columns)),
             "matrix": NAMES,
-            "term": ("‖ΔΔᵀ‖²", "‖E‖²", "⟨∇f, Δ⟩"),
             "gap": self.gaps,
             "radius": self.radii,
         }
@@ -180,15 +174,10 @@ class FactorizationLandscape(kit.Claim[Setting]):
             for root, chosen in zip(roots, sets, strict=True):
                 root[:, : len(chosen)] = basis[:, list(chosen)] * np.sqrt(levels[list(chosen)])
             points.append(roots @ rotations)
-        frames = np.linalg.qr(rng.normal(size=(self.pairs, n, min(n, 2 * r))))[0]
-        sizes = rng.uniform(0.5, 2, (self.pairs, 1, 1))
-        orthogonal = np.stack([frames[..., :r] * sizes, frames[..., -r:] * sizes])
         directions = rng.normal(size=(self.escapes, DIMENSION))
         return Setting(
             bases,
             points,
-            rng.normal(size=(2, self.pairs, n, r)),
-            orthogonal,
             0.8 * rng.normal(size=(self.searches, n * r)),
             rng.normal(size=(self.starts, LONG, r)) / np.sqrt(LONG),
             directions / np.linalg.norm(directions, axis=1, keepdims=True),
@@ -217,8 +206,7 @@ class FactorizationLandscape(kit.Claim[Setting]):
         )
         yield kit.assume("rank of the first matrix", len(self.exact), "==", self.columns)
         yield kit.assume("rank of the second matrix", len(self.over), ">", self.columns)
-        # X and U side by side must fit, for the pairs that are orthogonal
-        yield kit.assume("dimension", self.dimension, ">=", max(len(self.over), 2 * self.columns))
+        yield kit.assume("dimension", self.dimension, ">=", len(self.over))
 
     def predict(self, setting):
         levels = self.spectra(self.dimension)
@@ -234,8 +222,6 @@ class FactorizationLandscape(kit.Claim[Setting]):
             index=("point", [float(point.index) for point in points]),
             spectrum=("point eigenvalue", [point.eigenvalues for point in points]),
             best=("matrix", [values[self.owner == i].min() for i in (0, 1)]),
-            identity=("term", [0.5, -1.5, 4.0]),
-            constant=2.0,
             escape=("gap radius draw", ahead / np.array(self.gaps)[:, None, None]),
         )
 
@@ -256,7 +242,6 @@ class FactorizationLandscape(kit.Claim[Setting]):
         starts = np.stack([np.concatenate([setting.starts, blind])] * 2)
         ends, times = kit.compiled(self.descents)(diagonal, starts, setting.directions)
         ends = np.asarray(ends).reshape(2, 2, self.starts)
-        terms, ratio, turned = _identity(*setting.pairs)
         return kit.seen(
             value=("point", [point.value for point in certificates]),
             gradient=("point", [point.gradient for point in certificates]),
@@ -270,11 +255,6 @@ class FactorizationLandscape(kit.Claim[Setting]):
             critical_value=("matrix search", value),
             critical_gradient=("matrix search", slope),
             critical_lowest=("matrix search", curvature),
-            terms=("pair term", terms[:, :3]),
-            second=("pair", terms[:, 3]),
-            ratio=("pair", ratio),
-            turned_ratio=("pair", turned),
-            orthogonal_ratio=("pair", _identity(*setting.orthogonal)[1]),
             end=("matrix start", ends[:, 0]),
             blind_end=("matrix start", ends[:, 1]),
             escape=("gap radius draw", times),
@@ -297,7 +277,7 @@ class FactorizationLandscape(kit.Claim[Setting]):
         yield kit.assume("share of searches that converged", converged.min(), ">=", 0.3)
 
     def derive(self, law, seen):
-        """Return deviations at constructed points, of what searches found, of descents and of the identity."""
+        """Return deviations at constructed points, of what searches found and of descents."""
         misses = []
         misfits = []
         for i, size in enumerate(self.sizes):
@@ -311,15 +291,12 @@ class FactorizationLandscape(kit.Claim[Setting]):
             misses.append(off.min("point").values)
             # two points may have one value, and a search ends at either
             misfits.append(np.maximum(off, bent).min("point").values)
-        second = seen.second - (seen.terms * law.identity).sum("term")
         sizes = xarray.DataArray(self.sizes, dims="matrix")
         return {
             **{f"{name}_off": abs(seen[name] - law[name]) for name in AT_POINTS},
             "miss": xarray.DataArray(np.concatenate(misses), dims="converged"),
             "misfit": xarray.DataArray(np.concatenate(misfits), dims="converged"),
             "excess": abs(seen.end - law.best) / sizes,
-            # relative to the largest term
-            "identity_off": abs(second) / abs(seen.terms).max("term"),
         }
 
     def judge(self, law, seen):
@@ -361,7 +338,6 @@ class FactorizationLandscape(kit.Claim[Setting]):
             1e-12,
             label="excess of descents from random starts over the best value, relative",
         )
-        yield from self.judge_lemma(law, seen)
         yield kit.follows(
             "escape_time",
             law.escape,
@@ -372,32 +348,7 @@ class FactorizationLandscape(kit.Claim[Setting]):
             label="time to leave the saddle at the second eigenvector",
         )
 
-    def judge_lemma(self, law, seen):
-        """Judge Ge's identity and lemma at pairs of X and U."""
-        yield kit.agrees(
-            "identity",
-            seen.identity_off,
-            1e-12,
-            label="∇²f[Δ, Δ] − ½‖ΔΔᵀ‖² + (3/2)‖E‖² − 4⟨∇f, Δ⟩, E = XXᵀ − M",
-        )
-        yield kit.at_most(
-            "lemma", law.constant, seen.ratio, each=True, label="‖ΔΔᵀ‖²/‖E‖² of random pairs"
-        )
-        yield kit.follows(
-            "sharp",
-            law.constant,
-            seen.orthogonal_ratio,
-            1e-10,
-            each=True,
-            label="‖ΔΔᵀ‖²/‖E‖² where XᵀU = 0 and XᵀX = UᵀU = cI",
-        )
-
     def rivals(self, setting, law):
-        yield from self.rivals_of_points(law)
-        yield from self.rivals_of_lemma()
-
-    def rivals_of_points(self, law):
-        """Return wrong theories of the critical points."""
         levels = self.spectra(self.dimension)
         r = self.columns
         sets = [(levels[i], chosen) for i, chosen in self.sets()]
@@ -447,21 +398,6 @@ class FactorizationLandscape(kit.Claim[Setting]):
             value=("point", np.where(best | (used == 0), value, least)),
         )
 
-    def rivals_of_lemma(self):
-        """Return wrong theories of Ge's identity and lemma."""
-        yield kit.rival(
-            "½‖ΔΔᵀ‖² − ‖E‖² + 4⟨∇f, Δ⟩",
-            "then the lemma's 2 would be just what is needed",
-            identity=("term", [0.5, -1.0, 4.0]),
-        )
-        yield kit.rival(
-            "‖ΔΔᵀ‖² ≤ 1.207 ‖E‖²",
-            "the constant of the lemma for ‖Δ‖² σ_r(M) (Tu et al. 2016)",
-            id="local_constant",
-            constant=1 / (2 * (np.sqrt(2) - 1)),
-        )
-        yield kit.rival("the lemma's constant is 3", "as much as the proof can bear", constant=3.0)
-
     def controls(self, seen):
         turned = lambda name: (seen[name].dims, seen[name].values[::-1])
         yield kit.control(
@@ -484,12 +420,6 @@ class FactorizationLandscape(kit.Claim[Setting]):
             end=seen.blind_end,
         )
         yield kit.control(
-            "Δ to a root that is not the nearest",
-            "the lemma is about the nearest root",
-            ratio=seen.turned_ratio,
-            orthogonal_ratio=seen.ratio,
-        )
-        yield kit.control(
             "descents that leave in another direction",
             "the start's own direction sets the time",
             escape=(seen.escape.dims, np.roll(seen.escape.values, 1, -1)),
@@ -504,12 +434,7 @@ class FactorizationLandscape(kit.Claim[Setting]):
         ends = seen.critical_value.values[1][converged]
         levels = np.unique(np.round(values, 9))
         counts = [(np.abs(ends - level) < 1e-6).sum() for level in levels]
-        random = np.sort(seen.ratio)
-        shares = np.linspace(0, 1, random.size)
-        orthogonal = np.sort(seen.orthogonal_ratio)
         straight = rivals["largest_omitted"].lowest[over]
-        constant = float(law.constant)
-        local = float(rivals["local_constant"].constant)
         yield kit.panel(
             "Each critical point but the best has negative curvature",
             "critical points, best first",
@@ -527,15 +452,6 @@ class FactorizationLandscape(kit.Claim[Setting]):
             kit.observed_curve(levels, counts, "searches that end there", kind="points"),
             kit.context_curve(values, 0 * values, "predicted values", kind="points"),
         )
-        yield kit.panel(
-            "Ge's constant 2 is sharp",
-            "‖ΔΔᵀ‖² / ‖XXᵀ − M‖²",
-            "share of pairs below",
-            kit.observed_curve(random, shares, "random pairs", kind="steps"),
-            kit.observed_curve(orthogonal, shares, "XᵀU = 0, XᵀX = UᵀU = cI", shade=0.7),
-            kit.predicted_curve((constant, constant), (0, 1), f"{constant:g}"),
-            kit.rival_curve((local, local), (0, 1), f"{local:.4g}"),
-        )
         yield kit.curves(
             "Time to leave a saddle",
             law.escape,
@@ -552,28 +468,6 @@ class FactorizationLandscape(kit.Claim[Setting]):
 def _sets(levels: Values | tuple[float, ...], columns: int) -> list[tuple[int, ...]]:
     """Return all sets S of at most r positive eigenvalues, in the order of theory."""
     return [point.chosen for point in factorization_points(levels, columns)]
-
-
-def _identity(x: Values, root: Values) -> tuple[Values, Values, Values]:
-    """Return the terms of Ge's identity at pairs of X and U, and the lemma's ratio for two roots.
-
-    Returns:
-        ``(terms, ratio, turned)``: ``‖ΔΔᵀ‖²``, ``‖E‖²``, ``⟨∇f, Δ⟩`` and ``∇²f[Δ, Δ]``, shape ``(pairs, 4)``, by the
-        definitions; ``‖ΔΔᵀ‖²/‖E‖²`` with the nearest root, and with U as it comes, ``(pairs,)``.
-    """
-    delta = x - nearest_root(x, root)
-    transposed = lambda a: np.swapaxes(a, -1, -2)
-    squared = lambda a: (a**2).sum((-2, -1))
-    residual = x @ transposed(x) - root @ transposed(root)
-    cross = x @ transposed(delta)
-    outer = delta @ transposed(delta)
-    slope = (residual @ x * delta).sum((-2, -1))
-    # f(X + tΔ) = ¼‖E + t(XΔᵀ + ΔXᵀ) + t²ΔΔᵀ‖², differentiated twice at t = 0
-    second = squared(cross + transposed(cross)) / 2 + (residual * outer).sum((-2, -1))
-    terms = np.stack([squared(outer), squared(residual), slope, second], -1)
-    other = x - root
-    turned = squared(other @ transposed(other)) / squared(residual)
-    return terms, squared(outer) / squared(residual), turned
 
 
 def _with_geometric_means(spectrum: Values, used: Values) -> Values:

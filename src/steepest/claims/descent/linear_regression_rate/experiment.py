@@ -1,4 +1,4 @@
-"""Descents on least squares: exact, with momentum and with noisy gradients."""
+"""The rate of a descent that was seen, and a point of the diagram of step and momentum."""
 
 from dataclasses import dataclass
 
@@ -14,69 +14,14 @@ POINT_STEPS = 300
 POINT_STARTS = 4
 
 
-def follow(
-    gram: kit.Values,
-    start: kit.Values,
-    step: float,
-    momentum: float,
-    steps: int,
-    nesterov: bool = False,
-) -> kit.Values:
-    """Descend on ½(θ − θ*)ᵀ H (θ − θ*) for several problems at once, and return ‖θ_t − θ*‖.
-
-    Args:
-        gram: H of each problem, shape ``(problems, d, d)``.
-        start: θ_0 − θ*, shape ``(problems, d)``.
-        step: η.
-        momentum: β.
-        steps: how many.
-        nesterov: whether the gradient is taken after the momentum's step.
-
-    Returns:
-        distances, shape ``(problems, steps + 1)``.
-    """
-    state = (start, start)
-    lengths = np.empty((steps + 1, len(start)))
-    for t in range(steps + 1):
-        now, before = state
-        lengths[t] = np.sqrt((now**2).sum(1))
-        push = momentum * (now - before)
-        at = now + push if nesterov else now
-        slope = (gram @ at[..., None])[..., 0]
-        state = (now + push - step * slope, now)  # θ + β(θ − θ₋) − η∇R
-    return lengths.T
-
-
-def noisy_descents(
-    eigenvalues: kit.Values,
-    schedules: kit.Values,
-    noise: float,
-    groups: int,
-    size: int,
-    rng: np.random.Generator,
-) -> kit.Values:
-    """Descend with noisy gradients from θ_0 − θ* = (1, …, 1), and return the mean of ‖θ_t − θ*‖² over each group.
-
-    Args:
-        eigenvalues: of the Hessian, shape ``(d,)``.
-        schedules: step sizes, shape ``(schedules, T)``.
-        noise: standard deviation of each coordinate of the gradient.
-        groups: of independent runs, for each schedule.
-        size: runs in a group.
-        rng: of the noise.
-
-    Returns:
-        mean squares, shape ``(schedules, groups, T + 1)``.
-    """
-    count, last = schedules.shape
-    theta = np.ones((count, groups, size, len(eigenvalues)))
-    squares = np.empty((last + 1, count, groups))
-    for t in range(last + 1):
-        squares[t] = (theta**2).sum(-1).mean(-1)
-        if t < last:
-            slope = theta * eigenvalues + noise * rng.standard_normal(theta.shape)
-            theta = theta - schedules[:, t, None, None, None] * slope
-    return np.moveaxis(squares, 0, -1)
+def late_rate(path: kit.Values) -> kit.Values:
+    """Return the rate at which each distance falls, over the last quarter of what is above 1e-11, ``(problems,)``."""
+    rates = []
+    for lengths in path:
+        end = int((lengths > 1e-11 * lengths[0]).sum())
+        steps = np.arange(3 * end // 4, end)
+        rates.append(-np.polyfit(steps, np.log(lengths[steps]), 1)[0])
+    return np.array(rates)
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,9 @@
 The sine sin ωx has one parameter, ω, and shatters the points ½, ¼, …, 2⁻ⁿ. So the number of parameters does not measure
 the capacity of a class. Halfspaces of d dimensions, with d + 1 parameters, have the VC dimension d + 1. The sine with
 one parameter has an infinite VC dimension, although not on equally spaced points. A ReLU network of depth L that reads
-the bits of a number one after the other stores more labels than its p weights, about a seventh of pL. On a moment curve
-h threshold units in a layer, with a threshold on top, make exactly the dichotomies that halfspaces of hd dimensions
-make. Descent finds less. Adam fits about as many random labels as a network of one hidden layer has weights, between
-half and twice as many. On frozen features p weights separate random labels of 2p points half of the time.
+the bits of a number one after the other stores more labels than its p weights, about a seventh of pL. Descent finds
+less. Adam fits about as many random labels as a network of one hidden layer has weights, between half and twice as
+many. On frozen features p weights separate random labels of 2p points half of the time.
 """
 
 from typing import Annotated, NamedTuple
@@ -15,23 +14,21 @@ import numpy as np
 import xarray
 
 from steepest import kit
+from steepest.claims.expressivity._halfspaces import digit_scores, halfspace_dichotomies
 from steepest.claims.expressivity.vc_dimension.experiment import (
     all_tables,
-    dichotomies_of_layers,
-    fitted,
-    group_units,
-    halfspace_dichotomies,
-    moment_curve,
-    separated_features,
     shallow_reader,
-    shallow_weights,
     sine_signs,
     spaced_patterns,
     wrong_labels,
 )
 from steepest.claims.expressivity.vc_dimension.figure import panels_of_dichotomies
+from steepest.claims.expressivity.vc_dimension.labels import (
+    fitted,
+    separated_features,
+    shallow_weights,
+)
 from steepest.geometry import bits_needed, central_cell_count, general_position, weights_used
-from steepest.nn.data import digits
 from steepest.nn.types import Values
 
 HALF = 0.5  # counts are whole numbers
@@ -51,13 +48,6 @@ RATIOS = (1.5, 2.0, 2.5)
 """Points for each of them."""
 DOUBLE = 53
 """Binary digits of a double."""
-LAYERS = ((1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (2, 3), (3, 1), (3, 2))
-"""d and h of layers of threshold units."""
-CURVES = tuple((d, h, n) for d, h in LAYERS for n in range(h * d, h * d + 4))
-"""The same with the numbers of points on a moment curve."""
-CROWDS = (7, 10, 13, 20, 25)
-"""Numbers of digits that are separated in groups, in ``CROWD`` principal components."""
-CROWD = 3
 
 
 class Setting(NamedTuple):
@@ -65,8 +55,6 @@ class Setting(NamedTuple):
 
     tables: list[Values]  # (labellings, rows, columns) of each size
     points: list[Values]  # (seeds, most, d) for each d
-    places: Values  # of points on a moment curve, in [−1, 1], (seeds, most)
-    crowd: Values  # (seeds, most, CROWD)
     normal: Values  # points for training, (networks, most, INPUTS)
     labels: Values  # ±1, (networks, most)
     starts: Values  # (widths, networks, STARTS, most neurons, INPUTS + 2), zero where a network is narrower
@@ -104,6 +92,7 @@ class VcDimension(kit.Claim[Setting]):
     )
     labellings: kit.Seeds = kit.param(10, "random tables of each size")
     seeds: kit.Seeds = kit.param(3, "draws of digits for the halfspaces")
+
     width: Annotated[int, kit.Within(4, 100)] = kit.param(
         6,
         "neurons of the middle one of three networks that are trained on random labels",
@@ -125,11 +114,11 @@ class VcDimension(kit.Claim[Setting]):
         "dimensions": (1, 2),
         "beyond": 2,
         "bits": (8, 12, 20),
+        "labellings": 3,
         "width": 4,
         "steps": 200,
         "networks": 6,
         "frozen_labellings": 6,
-        "labellings": 3,
     }
     full = {
         "sine_points": 16,
@@ -179,10 +168,7 @@ class VcDimension(kit.Claim[Setting]):
         return {
             "m": tuple(self.numbers),
             "case": tuple(f"d = {d}, {m} points" for d, m in self.cases),
-            "dimension": self.dimensions,
             "bits": self.bits,
-            "curve": tuple(f"d = {d}, {h} units, {n} points" for d, h, n in CURVES),
-            "n": CROWDS,
             "weights": tuple(self.weights),
             "fill": FILLED,
             "frozen": FROZEN,
@@ -196,9 +182,7 @@ class VcDimension(kit.Claim[Setting]):
             for n in self.bits
             if bits_needed(self.rows * n, n) <= DOUBLE
         ]
-        images = np.asarray(digits().x)
-        centred = images - images.mean(0)
-        scores = centred @ np.linalg.svd(centred, full_matrices=False)[2].T
+        scores = digit_scores()
         points = []
         for d in self.dimensions:
             chosen = [rng.permutation(len(scores))[: d + self.beyond] for _ in range(self.seeds)]
@@ -206,14 +190,9 @@ class VcDimension(kit.Claim[Setting]):
         most = int(self.trained_sizes.max())
         starts = rng.standard_normal((self.networks, STARTS, max(self.widths), INPUTS + 2))
         narrow = [np.arange(max(self.widths))[:, None] < width for width in self.widths]
-        even = np.linspace(-1, 1, max(n for *_, n in CURVES))
-        near = even + rng.uniform(-0.3, 0.3, (self.seeds, even.size)) * (even[1] - even[0])
-        crowd = [rng.permutation(len(scores))[: CROWDS[-1]] for _ in range(self.seeds)]
         return Setting(
             tables,
             points,
-            rng.permuted(near, axis=1),
-            scores[np.array(crowd), :CROWD] / scores.std(),
             rng.standard_normal((self.networks, most, INPUTS)) / np.sqrt(INPUTS),
             rng.choice([-1.0, 1.0], (self.networks, most)),
             np.stack([np.where(kept, starts, 0.0) for kept in narrow]),
@@ -221,9 +200,7 @@ class VcDimension(kit.Claim[Setting]):
 
     def hypotheses(self, setting):
         least = min(
-            general_position(draw, np.ones(len(draw)))
-            for draws in (*setting.points, setting.crowd)
-            for draw in draws
+            general_position(draw, np.ones(len(draw))) for draws in setting.points for draw in draws
         )
         yield kit.assume(
             "binary digits of the largest sum",
@@ -254,14 +231,8 @@ class VcDimension(kit.Claim[Setting]):
             # reduced fractions k/q in [0, 2) with q ≤ m, with one interval after each
             spaced=("m", 2.0 * np.cumsum([_totient(q) for q in self.numbers])),
             halfspaces=("case", [float(central_cell_count(m, d + 1)) for d, m in self.cases]),
-            shattered=("dimension", np.array(self.dimensions) + 1.0),
             wrong=0.0,
             surplus=("bits", self.surplus),
-            # along the curve a labelling changes at most hd times, as a hyperplane meets the curve at d points; any
-            # labelling that does so is made, by units whose signs change in turn
-            thresholds=("curve", [float(central_cell_count(n, h * d + 1)) for d, h, n in CURVES]),
-            # a hyperplane through d points of the rarer label meets none of the others (Baum)
-            groups=("n", [2.0 * -(-(n // 2) // CROWD) for n in CROWDS]),
             fitted=("weights fill", np.tile([1.0, 0.0], (len(self.weights), 1))),
             # Cover: halfspaces through the origin of p dimensions make this share of all dichotomies
             frozen_share=(
@@ -283,14 +254,8 @@ class VcDimension(kit.Claim[Setting]):
             setting.normal, setting.labels, self.trained_sizes, setting.starts, self.steps
         )
         rng = kit.numpy_generator(key)
-        crowd = setting.crowd
-        curves = [[moment_curve(draw, d) for draw in setting.places] for d in range(1, CROWD + 1)]
-        scattered = [crowd[..., :d] for d in range(1, CROWD + 1)]
+        sets = (FROZEN, RATIOS, self.frozen_labellings)
         return kit.seen(
-            thresholds=("curve draw", dichotomies_of_layers(curves, CURVES)),
-            scattered=("curve draw", dichotomies_of_layers(scattered, CURVES)),
-            groups=("n draw", group_units(crowd, CROWDS)),
-            groups_on_a_line=("n draw", group_units(crowd[..., :1] * np.ones(CROWD), CROWDS)),
             sine=least,
             sine_patterns=float(patterns),
             bare_sine=sine_signs(self.sine_points, offset=0.0)[0],
@@ -303,28 +268,13 @@ class VcDimension(kit.Claim[Setting]):
             shallow_weights=("bits", [float(weights_used(layers)) for layers in shallow]),
             points=("bits", [float(tables[0].size) for tables in setting.tables]),
             fitted=("weights fill start", right),
-            frozen_share=(
-                "frozen ratio seed",
-                separated_features(rng, FROZEN, RATIOS, self.frozen_labellings, "tanh"),
-            ),
-            frozen_linear=(
-                "frozen ratio seed",
-                separated_features(rng, FROZEN, RATIOS, self.frozen_labellings, "linear"),
-            ),
+            frozen_share=("frozen ratio seed", separated_features(rng, *sets, "tanh")),
+            frozen_linear=("frozen ratio seed", separated_features(rng, *sets, "linear")),
         )
 
     def derive(self, law, seen):
-        """Return the largest m of which halfspaces made all dichotomies, and points over weights."""
-        cases = np.array(self.cases)
-        whole = seen.halfspaces.values == 2.0 ** cases[:, 1:]
-        sizes = np.where(whole, cases[:, 1:], 0)
-        shattered = [sizes[cases[:, 0] == d].max(0) for d in self.dimensions]
-        return {
-            "shattered": xarray.DataArray(
-                np.array(shattered, float), {"dimension": law.dimension}, ["dimension", "draw"]
-            ),
-            "surplus": seen.points / seen.weights_used,
-        }
+        """Return points over weights."""
+        return {"surplus": seen.points / seen.weights_used}
 
     def judge(self, law, seen):
         counted = lambda id, label, array: kit.follows(
@@ -344,7 +294,6 @@ class VcDimension(kit.Claim[Setting]):
         )
         yield counted("spaced", "dichotomies of 1, …, m by sin ωx", seen.spaced)
         yield counted("halfspaces", "dichotomies of digits by halfspaces", seen.halfspaces)
-        yield counted("shattered", "digits that halfspaces shatter", seen.shattered)
         yield kit.follows(
             "network",
             law.wrong,
@@ -360,10 +309,6 @@ class VcDimension(kit.Claim[Setting]):
             0.01,  # a second difference of the numbers is sometimes zero, which saves a weight
             label="points that networks shatter for each weight, mn/p",
         )
-        yield counted(
-            "thresholds", "dichotomies of a moment curve by h threshold units", seen.thresholds
-        )
-        yield counted("groups", "threshold units that separate n digits in groups", seen.groups)
         yield kit.share(
             "fitted",
             law.fitted,
@@ -407,7 +352,6 @@ class VcDimension(kit.Claim[Setting]):
             "halfspaces without an offset",
             "halfspaces have d weights",
             halfspaces=("case", through),
-            shattered=law.shattered - 1,
         )
         yield kit.rival(
             "halfspaces shatter all sets",
@@ -420,28 +364,7 @@ class VcDimension(kit.Claim[Setting]):
             id="parameters",
             surplus=law.surplus**0,
         )
-        yield from self.rivals_of_thresholds(law)
         yield from self.rivals_of_training(law)
-
-    def rivals_of_thresholds(self, law):
-        """Return other laws of what layers of threshold units do."""
-        r = law.n // 2
-        yield kit.rival(
-            "h units shatter hd points of a curve, and no more",
-            "h units around groups of d take hd points of both labels",
-            thresholds=("curve", [float(central_cell_count(n, h * d)) for d, h, n in CURVES]),
-        )
-        yield kit.rival(
-            "h units make all dichotomies of a curve",
-            "there are h(d + 2) + 1 of them, no fewer than the points",
-            thresholds=("curve", [2.0**n for *_, n in CURVES]),
-        )
-        yield kit.rival(
-            "d + 1 points a group",
-            "a halfspace has d + 1 parameters",
-            groups=2 * np.ceil(r / (CROWD + 1)),
-        )
-        yield kit.rival("one unit a group", "a hyperplane is one unit", groups=np.ceil(r / CROWD))
 
     def rivals_of_training(self, law):
         """Return other laws of how many random labels are fitted."""
@@ -486,16 +409,6 @@ class VcDimension(kit.Claim[Setting]):
             "each change of the label takes neurons of its own",
             id="shallow",
             weights_used=seen.shallow_weights,
-        )
-        yield kit.control(
-            "digits in place of points of a curve",
-            "no order of the points says how often labels change",
-            thresholds=seen.scattered,
-        )
-        yield kit.control(
-            "digits on a line",
-            "a hyperplane through two of them has all",
-            groups=seen.groups_on_a_line,
         )
         yield kit.control(
             "the widest network, with three of four neurons at zero",

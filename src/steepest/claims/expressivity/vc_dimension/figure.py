@@ -63,7 +63,7 @@ def _halfspaces(
 ) -> kit.Panel:
     """Draw dichotomies of digits by halfspaces over the number of points, a curve for each dimension."""
     cases = np.array(sets)
-    dimensions = law.dimension.values
+    dimensions = np.unique(cases[:, 0])
     halfspaces = []
     for place, d in enumerate(dimensions):
         mine = cases[:, 0] == d

@@ -4,13 +4,6 @@ Take two-layer ReLU networks on μ-orthogonally separable data, started balanced
 order √ε and the loss is flat, every living neuron turns toward the sum x_± of the examples of its output weight's sign.
 Once the neuron sees all of these examples, tan(θ/2) of its angle θ to x_± falls like exp(−Ct) and its norm grows like
 exp(Ct), with C = ‖x_±‖/n. After a time of log(1/ε)/C the loss falls, in the end like 1/(t log t).
-
-On two examples with the cosine μ a neuron that sees only one example turns to this example, and so toward the other,
-which it sees after a time of order log(1/μ). Sources bound such times by (log n)/μ or (log n)/√μ.
-
-With biases, which are weights of a constant coordinate c, neurons turn to the sums of their classes exactly where these
-sums do not see the other class. For larger c they turn to the shortest of all vectors x_± − Σ α_j x_j, with the sum
-over the other class and 0 ≤ α_j ≤ 1.
 """
 
 import jax
@@ -19,36 +12,30 @@ import numpy as np
 import xarray
 
 from steepest import kit
-from steepest.claims.implicit_bias.early_alignment.experiment import (
-    Setting,
+from steepest.claims.implicit_bias._small_starts import (
+    CLASSES,
     by_class,
     flows,
     logarithm,
-    mean_of,
-    meeting,
-    one_sided,
+    separable_sets,
+)
+from steepest.claims.implicit_bias.early_alignment.experiment import (
+    Setting,
     over_class_mean,
     polar,
-    turned_with_constant,
 )
 from steepest.claims.implicit_bias.early_alignment.figure import panels_of_alignment
 from steepest.claims.implicit_bias.early_alignment.theory import (
-    bordered_targets,
-    other_bordered,
-    other_waits,
     relative_lengths,
     rivals_of_window,
-    selection_times,
 )
-from steepest.nn.data import orthogonal_separability, orthogonally_separable
-from steepest.nn.networks import Neurons, two_layer
+from steepest.nn.data import orthogonal_separability
+from steepest.nn.networks import two_layer
 from steepest.nn.types import Values
 
-CLASSES = ("positive", "negative")
 BETWEEN = (0.5, 0.9)  # parts of the window between which neurons turn and grow at their rate
 EVEN = 6.0  # readings are even in time up to this many log(1/ε), past the fall of the loss, and then in log(1 + t)
 LATER = 0.3  # of all readings, by which a changed world is looked at later
-CONSTANTS = (0.25, 0.5, 1.0, 1.5)  # further coordinates of examples of length one
 LATE = 0.8  # part of the horizon from which on the risk is followed
 
 
@@ -75,9 +62,6 @@ class EarlyAlignment(kit.Claim[Setting]):
         "least y_i y_j cos(x_i, x_j) aimed at by the data",
         scope=kit.between(0.05, 0.2, "the less, the later neurons see their class"),
     )
-    least_mu: kit.Fraction = kit.param(
-        0.003, "smallest μ of the sets of two examples", scope=kit.between(0.002, 0.01)
-    )
     flipped: kit.Fraction = kit.param(
         0.0, "part of the labels that is flipped, which ends separability"
     )
@@ -92,7 +76,6 @@ class EarlyAlignment(kit.Claim[Setting]):
     }
     tiny = {
         "scales": (1e-5, 1e-4),
-        "least_mu": 0.03,
         "width": 16,
         "n": 6,
         "dimension": 3,
@@ -114,49 +97,24 @@ class EarlyAlignment(kit.Claim[Setting]):
         """Return which readings are late, ``(readings,)``."""
         return self.log_times >= LATE * self.horizon
 
-    @property
-    def mus(self) -> np.ndarray:
-        """Return the cosine of each set of two examples, shape ``(seeds,)``."""
-        return np.geomspace(self.least_mu, 0.3, self.seeds)
-
-    @property
-    def copies(self) -> np.ndarray:
-        """Return which of the two examples stands at each of the n places, shape ``(n,)``."""
-        return np.arange(self.n) % 2
-
     def axes(self):
         return {
             "class": CLASSES,
             "unknown": tuple(range(self.dimension)),
             "smaller": self.scales[:-1],
-            "mu": tuple(self.mus),
             "example": tuple(range(1, self.n + 1)),
-            "constant": CONSTANTS,
-            "bordered": tuple(range(self.dimension + 1)),
             "late": tuple(np.exp(self.log_times[self.late])),
         }
 
     def setting(self, key):
-        x, y, start, pairs = jax.tree.map(np.asarray, kit.compiled(self.draw)(key))
-        rng = kit.numpy_generator(key)
-        width = self.dimension + 1
-        w = rng.standard_normal((self.seeds, self.width, width)) / width**0.5
-        v = rng.choice([-1.0, 1.0], (self.seeds, self.width)) * np.linalg.norm(w, axis=-1)
-        return Setting(x, y, start, pairs, Neurons(jnp.asarray(w), jnp.asarray(v)))
+        def draw(key: kit.Key) -> tuple:
+            for_data, for_start, for_flips = jax.random.split(key, 3)
+            x, y = separable_sets(for_data, self.seeds, self.n, self.dimension, self.mu)
+            y = jnp.where(jax.random.uniform(for_flips, y.shape) < self.flipped, -y, y)
+            init = two_layer(self.dimension, self.width).init
+            return x, y, jax.vmap(init)(kit.keys(for_start, self.seeds))
 
-    def draw(self, key: kit.Key) -> tuple:
-        """Draw the data sets, flip labels and draw the networks: all of the setting but the wider networks."""
-        for_data, for_start, for_flips = jax.random.split(key, 3)
-        one = lambda k: orthogonally_separable(k, self.n, self.dimension, self.mu)
-        x, y = jax.vmap(lambda k: (one(k).x, one(k).y))(kit.keys(for_data, self.seeds))
-        y = jnp.where(jax.random.uniform(for_flips, y.shape) < self.flipped, -y, y)
-        init = two_layer(self.dimension, self.width).init
-        # any two directions will do: starts are isotropic
-        mus = self.mus
-        axes = jnp.eye(2, self.dimension)
-        second = mus[:, None] * axes[0] + np.sqrt(1 - mus**2)[:, None] * axes[1]
-        pairs = jnp.stack([jnp.broadcast_to(axes[0], second.shape), second], 1)
-        return x, y, jax.vmap(init)(kit.keys(for_start, self.seeds)), pairs
+        return Setting(*jax.tree.map(np.asarray, kit.compiled(draw)(key)))
 
     def hypotheses(self, setting):
         mu = kit.compiled(jax.vmap(orthogonal_separability))(setting.x, setting.y)
@@ -172,20 +130,6 @@ class EarlyAlignment(kit.Claim[Setting]):
             0.01,
             "choose a smaller first scale",
         )
-        yield kit.assume(
-            "least μ of two examples / 2√ε",
-            self.least_mu / (2 * turn),
-            ">",
-            1,
-            "raise --least_mu, or choose a smaller first scale",
-        )
-        yield kit.assume(
-            "fewest neurons that see one of two examples",
-            int(one_sided(setting).sum(1).min()),
-            ">=",
-            1,
-            "raise --width",
-        )
 
     def predict(self, setting):
         x = setting.x
@@ -196,7 +140,6 @@ class EarlyAlignment(kit.Claim[Setting]):
         fastest = rate.max(1)
         scales = np.array(self.scales)
         late = self.log_times[self.late]
-        waiting = one_sided(setting)
         return kit.law(
             target=("seed class unknown", sums / sizes),
             turning=("seed class", rate),
@@ -204,32 +147,22 @@ class EarlyAlignment(kit.Claim[Setting]):
             # the loss falls when ε² exp(2Ct) is of order one
             delay=("seed smaller", np.log(scales[-1] / scales[:-1]) / fastest[:, None]),
             length=("seed example", relative_lengths(x, y, sums)),
-            wider_target=("seed constant class bordered", bordered_targets(setting, CONSTANTS)),
             alive=1.0,
             # ‖∇R‖² ∝ R² log(1/R), as margins have the degree two: 1/R grows like t log t
             late_risk=("late", np.exp(-late) / late),
-            wait=("mu", mean_of(selection_times(setting, self.copies), waiting)),
         )
 
     def observe(self, setting, key):
         readings = self.log_times
         over_seeds = flows(two_layer(self.dimension, self.width))
         scales = np.array(self.scales)
-        log_risk, every_scale = map(np.asarray, over_seeds(*setting[:3], readings, scales))
-        x, y, start, pairs, _ = setting
-        # a neuron that sees one example has grown by ε^(−1/2) at the last of these times, and is still small
-        times = np.log(1 / self.scales[0]) * np.linspace(0, 1, self.readings) ** 2
-        repeated = pairs[:, self.copies]
-        smallest = np.full_like(scales, self.scales[0])  # as many as above: the program is the same
-        _, small = over_seeds(repeated, np.ones_like(y), start, np.log1p(times), smallest)
-        toward = np.einsum("srhd,sed->srhe", np.asarray(small)[:, 0], pairs)
+        log_risk, every_scale = map(np.asarray, over_seeds(*setting, readings, scales))
+        x, y, start = setting
         weights = every_scale[:, 0]  # (seeds, readings, h, d)
         features = np.maximum(np.einsum("srhd,snd->srhn", weights, x), 0.0)
         active = features > 0
         own_class = y[:, None] * start.v[..., None] > 0
-        waiting = one_sided(setting)
         return kit.seen(
-            **turned_with_constant(setting, CONSTANTS, self.scales[0]),
             log_risk=("seed scale reading", log_risk),
             weights=("seed reading neuron unknown", weights),
             positive=("seed neuron", start.v > 0),
@@ -238,7 +171,6 @@ class EarlyAlignment(kit.Claim[Setting]):
             feature_size=("seed reading example", np.linalg.norm(features, axis=2)),
             label=("seed example", y),
             late_risk=("seed late", np.exp(log_risk[:, 0, self.late])),
-            wait=("mu", mean_of(meeting(times, toward), waiting)),
         )
 
     def derive(self, law, seen):
@@ -267,16 +199,10 @@ class EarlyAlignment(kit.Claim[Setting]):
         delays = np.array(falls)[:, :-1] - np.array(falls)[:, -1:]
         living = alive[2]
         grown = size[2] / np.linalg.norm(weights[:, 0], axis=-1)
-        wider_aim = by_class(law.wider_target, seen.wider_positive.values)
-        # of unit vectors: one less the cosine
-        beside = ((seen.wider.values - wider_aim) ** 2).sum(-1) / 2
         lengths = over_class_mean(seen.feature_size.values[seeds, last], seen["label"].values)
         per_neuron = ["seed", "neuron"]
         return {
             "unaligned": xarray.DataArray(np.where(living, 1 - cosine[2], 0.0), dims=per_neuron),
-            "wider_unaligned": seen.wider_alive.copy(
-                data=np.where(seen.wider_alive.values, beside, 0.0)
-            ),
             "turning": -rate(tangent),
             "growing": 2 * rate(logarithm(size)),
             "delay": xarray.DataArray(delays, {"smaller": law.smaller}, ["seed", "smaller"]),
@@ -298,14 +224,6 @@ class EarlyAlignment(kit.Claim[Setting]):
 
     def judge(self, law, seen):
         yield from self.judge_window(law, seen)
-        yield kit.follows(
-            "selection",
-            law.wait,
-            seen.wait,
-            # exact as ε → 0; meetings are read to 0.01 where a neuron's time is 0.3
-            0.01,
-            label="two examples: time until neurons see both",
-        )
         yield kit.power(
             "late_exponent",
             law.late_risk,
@@ -324,13 +242,6 @@ class EarlyAlignment(kit.Claim[Setting]):
             # are quadratic in it
             1e-3,
             label="1 − cosine of living neurons at the window's end",
-        )
-        yield kit.agrees(
-            "with_bias",
-            seen.wider_unaligned,
-            # steps of 0.02 to and fro across the border of an example leave 2e-4
-            1e-3,
-            label="1 − cosine of living neurons with biases when norms² are ε^½",
         )
         yield kit.follows(
             "turning",
@@ -387,8 +298,6 @@ class EarlyAlignment(kit.Claim[Setting]):
 
     def rivals(self, setting, law):
         yield from rivals_of_window(setting, law)
-        yield from other_waits(law)
-        yield from other_bordered(setting, CONSTANTS)
 
     def controls(self, seen):
         last = self.readings - 1
@@ -406,13 +315,6 @@ class EarlyAlignment(kit.Claim[Setting]):
             "the smaller the start, the later the fall",
             id="other_scales",
             log_risk=(seen.log_risk.dims, np.roll(seen.log_risk.values, -1, 1)),
-        )
-        yield kit.control(
-            "each constant with the neurons of the next larger constant",
-            "the larger the constant, the more products are positive",
-            id="other_constants",
-            wider=(seen.wider.dims, np.roll(seen.wider.values, -1, 1)),
-            wider_alive=(seen.wider_alive.dims, np.roll(seen.wider_alive.values, -1, 1)),
         )
 
     def figure(self, law, seen, rivals):

@@ -6,7 +6,8 @@ import numpy as np
 import xarray
 
 from steepest import kit
-from steepest.claims.implicit_bias.early_alignment.experiment import by_class, polar
+from steepest.claims.implicit_bias._small_starts import by_class
+from steepest.claims.implicit_bias.early_alignment.experiment import polar
 from steepest.nn.types import Values
 
 
@@ -17,7 +18,7 @@ def panels_of_alignment(
     law: xarray.Dataset,
     seen: xarray.Dataset,
 ) -> tuple[kit.Panel, ...]:
-    """Draw how neurons turn and grow in the window, when losses fall, and how long neurons see one of two examples.
+    """Draw how neurons turn and grow in the window, and when losses fall.
 
     Args:
         scales: of the starts.
@@ -64,20 +65,4 @@ def panels_of_alignment(
             log="y",
             ylim=(1e-9, 3),
         ),
-        _waits(law, seen),
-    )
-
-
-def _waits(law: xarray.Dataset, seen: xarray.Dataset) -> kit.Panel:
-    """Draw how long neurons see one of two examples, over μ."""
-    wait = law.wait.values
-    mus = law.mu.values
-    return kit.panel(
-        "Two examples: the time until both are seen is logarithmic",
-        "μ",
-        "mean time",
-        kit.observed_curve(mus, seen.wait, "neurons that see one", kind="points"),
-        kit.predicted_curve(mus, wait, "closed form"),
-        kit.rival_curve(mus, wait[-1] * np.sqrt(mus[-1] / mus), "1/√μ"),
-        log="xy",
     )

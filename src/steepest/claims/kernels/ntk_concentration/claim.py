@@ -5,14 +5,9 @@ For |σ| ≤ 1 the kernel K_n of n random neurons on m inputs is a mean of n ind
 orthonormal inputs and for odd σ its entries are uncorrelated. So √n(K_n − E K) tends to a symmetric Gaussian matrix of
 independent entries, whose norm is near 2√m E σ². In general matrix Bernstein gives √(m‖E K‖ log m/n), and on digits E K
 is large. Without the dimension or the ½ in the exponent, as printed in the notes, Bernstein's inequality is false.
-
-Now let the n features be divided by √n. The square of the least weights with which they fit labels y tends to yᵀ(E
-K)^(−1)y, from above on average: a ball of weights makes a ball of functions that grows with the width, but not without
-end.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,33 +15,20 @@ import numpy as np
 import xarray
 
 from steepest import kit
-from steepest.claims.kernels.ntk_concentration.experiment import least_weights
-from steepest.claims.kernels.ntk_concentration.figure import SETS, panels
-from steepest.claims.kernels.ntk_concentration.theory import gaussian_norm, least_weights_law
-from steepest.kernels import bernstein_tail, hidden_kernel, sampled_hidden_kernel
-from steepest.nn.activations import activation, gaussian_mean
-from steepest.nn.data import digits
+from steepest.claims.kernels._bounded_neurons import SETS, BoundedNeurons
+from steepest.claims.kernels.ntk_concentration.figure import panels
+from steepest.claims.kernels.ntk_concentration.theory import gaussian_norm
+from steepest.kernels import bernstein_tail, sampled_hidden_kernel
+from steepest.nn.activations import activation
 from steepest.nn.types import Values
 
-BALL = (2.5, 4, 8, 16)  # neurons for each input, where least weights are sought
 FEW = 16  # neurons that count in a changed world, whatever n
 
 
-class Setting(NamedTuple):
-    """Unit inputs of each set and their expected kernels, as many as the largest size; smaller sizes are corners."""
-
-    inputs: tuple[Values, ...]  # (m, d) each
-    expected: tuple[Values, ...]  # (m, m) each
-    y: Values  # labels of the digits, (m,): −1 below five, and 1
-
-
 @kit.claim
-class NtkConcentration(kit.Claim[Setting]):
+class NtkConcentration(BoundedNeurons):
     """Random hidden layers on orthonormal inputs and on digits of unit length."""
 
-    activation: str = kit.param(
-        "erf", "σ with |σ| ≤ 1", unit="name", scope=kit.choices("erf", "tanh", "sin")
-    )
     inputs: kit.Count = kit.param(
         16,
         "m where the width varies",
@@ -71,7 +53,6 @@ class NtkConcentration(kit.Claim[Setting]):
     tail_width: kit.Count = kit.param(512, "n of the failure rates", unit="neurons")
     trials: kit.Count = kit.param(2000, "networks for the failure rate on m orthonormal inputs")
     trials_one: kit.Count = kit.param(20000, "networks for the failure rate on one input")
-    fits: kit.Seeds = kit.param(2000, "networks whose least weights are found")
     deviations: tuple[kit.Positive, ...] = kit.param((1.0, 1.5, 2.0, 3.0, 4.0), "t in units of √U")
 
     kind = "limit"
@@ -95,7 +76,6 @@ class NtkConcentration(kit.Claim[Setting]):
         "tail_width": 32,
         "trials": 50,
         "trials_one": 50,
-        "fits": 20,
     }
     full = {
         "seeds": 400,
@@ -106,11 +86,6 @@ class NtkConcentration(kit.Claim[Setting]):
     }
     out_of_scope = {"activation": "relu"}
 
-    @property
-    def neurons(self) -> tuple[int, ...]:
-        """Return the even numbers of neurons on which least weights are sought."""
-        return tuple(2 * round(ratio * self.inputs / 2) for ratio in BALL)
-
     def axes(self):
         return {
             "set": SETS,
@@ -118,34 +93,10 @@ class NtkConcentration(kit.Claim[Setting]):
             "size": self.sizes,
             "case": (f"{self.inputs} inputs", "one input"),
             "deviation": self.deviations,
-            "neurons": self.neurons,
         }
 
     def setting(self, key):
-        largest = max(*self.sizes, self.inputs)
-        sigma = activation(self.activation)
-        images = digits(n=largest, key=key)
-        raw = np.asarray(images.x)
-        inputs = (np.eye(largest), raw / np.linalg.norm(raw, axis=1, keepdims=True))
-        expected = tuple(np.asarray(hidden_kernel(sigma, jnp.asarray(x)).value) for x in inputs)
-        labels = np.where(np.asarray(images.y).argmax(1) < 5, -1.0, 1.0)
-        return Setting(inputs, expected, labels)
-
-    def hypotheses(self, setting):
-        sigma = activation(self.activation)
-        grid = np.linspace(-50, 50, 20_001)
-        values = np.asarray(sigma(jnp.asarray(grid)))  # on a grid that is symmetric around zero
-        size = np.abs(values).max()
-        even = np.abs(values + values[::-1]).max()
-        yield kit.assume("largest |σ|", size, "<=", 1, "choose a bounded --activation, such as erf")
-        yield kit.assume("largest |σ(z) + σ(−z)|", even, "<=", 1e-12, "the exact U is for an odd σ")
-
-    def moments(self) -> tuple[float, float]:
-        """Return E σ² and E σ⁴ of a standard normal."""
-        sigma = activation(self.activation)
-        moment = lambda p: gaussian_mean(lambda z: sigma(z) ** p, 1.0, sigma.kinks).value
-        second, fourth = kit.compiled(lambda: (moment(2), moment(4)))()
-        return float(second), float(fourth)
+        return self.draw(key, max(*self.sizes, self.inputs))
 
     def predict(self, setting):
         m = self.inputs
@@ -166,12 +117,6 @@ class NtkConcentration(kit.Claim[Setting]):
         ]
         images = setting.expected[1]
         norms = np.array([np.linalg.norm(images[:k, :k], 2) for k in sizes])
-        neurons = np.array(self.neurons)
-        excesses = (fourth / second**2 - 3, 0.0)  # features of digits are not independent
-        fitted = [
-            least_weights_law(kernel[:m, :m], setting.y[:m], neurons, excess)
-            for kernel, excess in zip(setting.expected, excesses, strict=True)
-        ]
         log = np.log(2 * m)
         of_sets = np.array([np.linalg.norm(kernel[:m, :m], 2) for kernel in setting.expected])
         # the matrix variance is at most m‖E K‖/n, as ‖σσᵀ‖ ≤ m
@@ -181,7 +126,6 @@ class NtkConcentration(kit.Claim[Setting]):
             of_size=("size", [norm[int(k)] / np.sqrt(self.size_width) for k in sizes]),
             digits_width=("width", widths**-0.5),
             digits_size=("size", np.sqrt(sizes * norms)),
-            least=("set neurons", fitted),
             # of the distance, at most: Tropp (6.1.5) for both signs
             largest=("set width", leading + m * log / (3 * widths)),
             spread=("case", spread),
@@ -189,7 +133,7 @@ class NtkConcentration(kit.Claim[Setting]):
         )
 
     def observe(self, setting, key):
-        for_widths, for_sizes, for_tail, for_one, for_fits = jax.random.split(key, 5)
+        for_widths, for_sizes, for_tail, for_one, _ = jax.random.split(key, 5)
         m = self.inputs
         n = (self.tail_width,)
         of_widths = self.distances(self.seeds, self.widths, (m,))
@@ -202,10 +146,7 @@ class NtkConcentration(kit.Claim[Setting]):
         few_one = self.distances(self.trials_one, n, (1,), FEW)
         sets = list(zip(setting.inputs, setting.expected, strict=True))
         x, mean = sets[0]
-        rng = kit.numpy_generator(for_fits)
         return kit.seen(
-            least=("set network neurons", self.least(setting, rng)),
-            least_of_pairs=("set network neurons", self.least(setting, rng, copies=2)),
             by_width=("set seed width", [of_widths(for_widths, x[:m], mean) for x, mean in sets]),
             few_by_width=(
                 "set seed width",
@@ -218,15 +159,6 @@ class NtkConcentration(kit.Claim[Setting]):
             one=("trial_one", one(for_one, x[:1], mean)[:, 0]),
             few_one=("trial_one", few_one(for_one, x[:1], mean)[:, 0]),
         )
-
-    def least(self, setting: Setting, rng: np.random.Generator, copies: int = 1) -> list[Values]:
-        """Return the square of the least weights that fit the labels, on each set, ``(networks, neurons)``."""
-        m = self.inputs
-        sigma = kit.compiled(activation(self.activation).function)
-        return [
-            least_weights(sigma, x[:m], setting.y[:m], self.neurons, self.fits, rng, copies)
-            for x in setting.inputs
-        ]
 
     def distances(
         self, count: int, widths: tuple[int, ...], sizes: tuple[int, ...], few: int | None = None
@@ -299,20 +231,6 @@ class NtkConcentration(kit.Claim[Setting]):
             over="size",
             label="digits: distance against m",
         )
-        yield kit.follows(
-            "ball",
-            of(law.least, orthonormal),
-            of(seen.least, orthonormal),
-            0.05,  # the interval is 2 %, the next order of the kurtosis 1 %
-            label="orthonormal inputs: least weights that fit, squared",
-        )
-        yield kit.follows(
-            "ball_digits",
-            of(law.least, images),
-            of(seen.least, images),
-            (0.93, 1.25),  # features that are not Gaussian have heavier tails together
-            label="digits: least weights that fit, squared",
-        )
         yield from self.judge_bernstein(law, seen)
 
     def judge_bernstein(self, law, seen):
@@ -356,24 +274,6 @@ class NtkConcentration(kit.Claim[Setting]):
             id="linear_always",
             of_size=law.of_size[0] * power(1.0),
         )
-        yield kit.rival(
-            "least weights squared ∝ 1/n",
-            "more neurons share the work, each with 1/n of it",
-            least=law.least[:, 0] * law.neurons[0] / law.neurons,
-        )
-        yield kit.rival(
-            "least weights yᵀ(E K)^(−1)y at every n",
-            "features tend to the features of the kernel",
-            least=law.least * (law.neurons - self.inputs - 1) / law.neurons,
-        )
-        yield kit.rival(
-            "least weights yᵀ(E K)^(−1)y (1 + m/n)",
-            "E K_n^(−1) is (E K)^(−1)(1 + m/n), and on",
-            least=law.least
-            * (law.neurons - self.inputs - 1)
-            / law.neurons
-            * (1 + self.inputs / law.neurons),
-        )
         yield from self.rivals_of_bernstein(setting, law)
 
     def rivals_of_bernstein(self, setting, law):
@@ -413,17 +313,6 @@ class NtkConcentration(kit.Claim[Setting]):
             by_size=seen.few_by_size,
             many=seen.few_many,
             one=seen.few_one,
-        )
-        yield kit.control(
-            "neurons of which two at a time are equal",
-            "half as many are different",
-            least=seen.least_of_pairs,
-        )
-        yield kit.control(
-            "features that are not divided by √n, as large at the least n",
-            "their ball does grow without end",
-            id="not_scaled",
-            least=seen.least * seen.neurons[0] / seen.neurons,
         )
         yield kit.control(
             "digits for orthonormal inputs, and the other way round",

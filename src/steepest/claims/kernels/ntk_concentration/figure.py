@@ -6,8 +6,7 @@ import numpy as np
 import xarray
 
 from steepest import kit
-
-SETS = ("orthonormal inputs", "digits")
+from steepest.claims.kernels._bounded_neurons import SETS
 
 
 def panels(claim: Any, law: xarray.Dataset, seen: xarray.Dataset) -> tuple[kit.Panel, ...]:

@@ -1,1 +1,1 @@
-"""The claim one-pass-sgd."""
+"""The claim one-pass-sgd: what it says, and a minimizer as its changed world."""

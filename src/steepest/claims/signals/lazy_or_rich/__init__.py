@@ -1,1 +1,1 @@
-"""The claim lazy-or-rich: what it says and its experiment, and its version for a reader's own network."""
+"""The claim lazy-or-rich: what it says, and its version for a reader's own network."""

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from steepest import kit
-from steepest.claims.signals.lazy_or_rich.claim import IDS, SLOPES, LazyOrRich
+from steepest.claims.signals._trained_widths import IDS, SLOPES
+from steepest.claims.signals.lazy_or_rich.claim import LazyOrRich
 from steepest.core.errors import UserError
 from steepest.kit.subjects import Cost, Networks, OnSubject, Plainly
 from steepest.linalg import top_eigenpairs
@@ -58,9 +59,6 @@ class LazyOnSubject(OnSubject, LazyOrRich):
     needs = {
         "seed": "as the law is about networks drawn at random",
         "width": "a factor of its hidden widths, as the law is about how changes depend on it",
-    }
-    left_out = {
-        "change_printed_…, printed_top": "they are about a network that the notes print, not about yours"
     }
     unchecked = ("its width enters as in the parameterization that was named",)
     notes = (
@@ -230,9 +228,6 @@ class LazyOnSubject(OnSubject, LazyOrRich):
     def run_conditions(self, observed):
         reached = observed["loss"].max() / self.target
         return [kit.assume("largest risk at the end / target", reached, "<=", 1, "raise --most")]
-
-    def rivals(self, setting, law):
-        return self.rivals_of_changes()
 
     def controls(self, seen):
         if any(self.exponents[0]):

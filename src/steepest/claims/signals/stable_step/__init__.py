@@ -1,1 +1,1 @@
-"""The claim stable-step: what it says, theory, experiment and figure, and its version for a reader's own network."""
+"""The claim stable-step: what it says, and its version for a reader's own network."""

@@ -38,10 +38,7 @@ class StableStepOnSubject(OnSubject, StableStep):
     )
     headline = ("step_over_edge",)
     settable = ("examples", "seeds", "residual", "steps", "smallest", "largest", "halvings")
-    left_out = {
-        "width_exponent_…, limit_step_…": "they need the limit kernel of your architecture at every width",
-        "deep_step_over_edge, depth_exponent_…, limit_depth": "they need networks of several depths, and their limits",
-    }
+    left_out = {"deep_step_over_edge, every_deep_step": "they need networks of several depths"}
     notes = (
         "The loss is ½‖f − y‖² summed over outputs and averaged over examples, whatever yours is, with targets y a "
         "little off your network's own outputs: what is tested is the network, near where it starts.",

@@ -1,4 +1,4 @@
-"""The networks of stable-step: their shapes, their parameterizations, and what of them is trained."""
+"""Networks near a fit: their shapes, their parameterizations, and what of them is trained."""
 
 import itertools
 from collections.abc import Sequence

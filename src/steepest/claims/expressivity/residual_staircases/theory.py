@@ -3,10 +3,8 @@
 from collections.abc import Callable, Mapping
 
 import numpy as np
-import xarray
 from scipy.special import xlogy
 
-from steepest import kit
 from steepest.nn.types import Values
 
 INTEGRALS: Mapping[str, Callable[[Values], Values]] = {
@@ -46,31 +44,3 @@ def line_error(breaks: int) -> float:
     equal pieces are best, as Σ w³ is convex.
     """
     return 1 / (16 * (breaks + 1) ** 2)
-
-
-def rivals_of_lines(law: xarray.Dataset) -> list[kit.Rival]:
-    """Return other laws of what residual networks do on the line."""
-    return [
-        kit.rival(
-            "steps have the function's values where they begin: twice the error",
-            "it is the simplest staircase",
-            id="ends_of_steps",
-            staircase=2 * law.staircase,
-        ),
-        kit.rival(
-            "Σ|f'|/(4M²), the variation over 4M",
-            "a function is a line on a short step",
-            staircase=(
-                "target stairs",
-                [[leading_error(f, m) for m in law.stairs.values] for f in law.target.values],
-            ),
-        ),
-        kit.rival(
-            "chords of x², 1/(6(K + 1)²)",
-            "a broken line goes through the function at its breaks",
-            broken_line=1 / (6 * (law.breaks + 1) ** 2),
-        ),
-        kit.rival(
-            "K pieces, 1/(16K²)", "each block has one break", broken_line=1 / (16 * law.breaks**2)
-        ),
-    ]

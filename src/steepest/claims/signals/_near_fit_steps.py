@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array
 
 from steepest import kit
-from steepest.claims.signals.stable_step.networks import (
+from steepest.claims.signals._near_fit_networks import (
     Law,
     Roles,
     Shape,

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
-from steepest.claims.signals.stable_step.networks import CRITICAL, Law, Shape
+from steepest.claims.signals._near_fit_networks import CRITICAL, Law, Shape
 from steepest.kernels import gram
 from steepest.nn.networks import Limit, mlp
 

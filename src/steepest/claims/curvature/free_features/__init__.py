@@ -1,0 +1,1 @@
+"""The claim free-features: what it says, and its experiment."""

@@ -1,0 +1,1 @@
+"""The claim descent-from-a-kink."""

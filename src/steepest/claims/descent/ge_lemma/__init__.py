@@ -1,0 +1,1 @@
+"""The claim ge-lemma."""

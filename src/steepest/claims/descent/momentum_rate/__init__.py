@@ -1,0 +1,1 @@
+"""The claim momentum-rate: what it says."""

@@ -1,0 +1,1 @@
+"""The claim stochastic-subgradients: what it says, and its experiment."""

@@ -1,0 +1,1 @@
+"""The claim vanishing-steps: what it says, and its experiment."""

@@ -1,0 +1,1 @@
+"""The claim residual-staircases: what it says, theory and experiment."""

@@ -1,0 +1,1 @@
+"""The claim threshold-units: what it says, and its experiment."""

@@ -1,0 +1,1 @@
+"""The claim alignment-with-bias: what it says, theory and experiment."""

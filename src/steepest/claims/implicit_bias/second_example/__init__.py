@@ -1,0 +1,1 @@
+"""The claim second-example: what it says, theory and experiment."""

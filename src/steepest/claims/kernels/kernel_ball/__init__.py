@@ -1,0 +1,1 @@
+"""The claim kernel-ball: what it says, theory and experiment."""

@@ -1,0 +1,1 @@
+"""The claim one-pass-worst: what it says, and its experiment."""

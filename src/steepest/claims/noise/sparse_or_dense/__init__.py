@@ -1,0 +1,1 @@
+"""The claim sparse-or-dense."""

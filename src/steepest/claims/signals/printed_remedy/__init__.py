@@ -1,0 +1,1 @@
+"""The claim printed-remedy: what it says."""

@@ -1,0 +1,1 @@
+"""The claim step-and-depth: what it says."""

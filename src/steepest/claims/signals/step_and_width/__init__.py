@@ -1,0 +1,1 @@
+"""The claim step-and-width: what it says."""
