@@ -14,7 +14,6 @@ from steepest.measurement.adapters._generators import (
     states_of,
 )
 
-
 NO_EXAMPLES = "the data hold no examples; check the arrays or the loader"
 
 
