@@ -216,3 +216,14 @@ def test_an_array_like_is_called_so():
     assert short.startswith(
         "(eigenvalues: ArrayLike, steps: ArrayLike, noise: ArrayLike, start: ArrayLike = 1.0)"
     )
+
+
+def test_roles_of_indices_do_not_hold_each_other():
+    """``2^{−n_k}`` of a docstring is an exponent with a plain index; literal text stays."""
+    from steepest.site.book._reference import clean_docstring
+
+    lines = ["with probability 2^{−n_k}, z_i^{l+1} and ``x_i``"]
+    clean_docstring(None, "function", "", None, None, lines)
+    assert lines == [
+        "with probability 2\\ :sup:`−n_k`\\ , z\\ :sub:`i`\\ \\ :sup:`l+1`\\  and ``x_i``"
+    ]

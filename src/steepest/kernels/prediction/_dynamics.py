@@ -337,13 +337,12 @@ def kernel_dynamics(
     The time of the flow, and the step size of descent, belong to a risk. Of n examples with k outputs it is a multiple
     of the sum of all squares, and the larger the multiple the faster the training:
 
-    ========================  ==========================  ===  ====================================================
-    ``loss``                  risk                        c    elsewhere
-    ========================  ==========================  ===  ====================================================
-    ``"sum over outputs"``    (1/2n) Σ_i ‖f(x_i) − y_i‖²  1    ``mean_risk(squared, …)`` of ``steepest.nn.losses``
-    ``"mean over outputs"``   the same, divided by k      1/k  ``0.5 * mean((f - y)**2)``; neural-tangents
-    ``"mean squared error"``  twice that                  2/k  ``torch.nn.MSELoss``, ``optax.squared_error`` and a mean
-    ========================  ==========================  ===  ====================================================
+    * ``"sum over outputs"``: the risk is (1/2n) Σ_i ‖f(x_i) − y_i‖², and c = 1, as of ``mean_risk(squared, …)`` of
+      ``steepest.nn.losses``;
+    * ``"mean over outputs"``: the same divided by k, so that c = 1/k, as of ``0.5 * mean((f - y)**2)`` and in
+      neural-tangents;
+    * ``"mean squared error"``: twice that, so that c = 2/k, as of ``torch.nn.MSELoss``, or ``optax.squared_error`` and
+      a mean.
 
     A mean over outputs needs k, which a kernel ``(n, n)`` does not tell: say ``outputs=k``.
 

@@ -5,7 +5,7 @@ import importlib
 import inspect
 import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -218,15 +218,23 @@ def _escaped(text: str) -> str:
     text = re.sub(r"(?<!\\)\*(?!\*)(?<!\*\*)", r"\\*", text).replace("\0", "*")
     text = re.sub(r"(?<!\\)_(?=[\s.,;:)=|]|$)", r"\\_", text)
     letter = "[A-Za-z0-9α-ωΑ-Ω∞∥⊥]"
-    text = re.sub(
-        r"((?<![A-Za-z0-9_`])[^\W\d_]|[‖∥|])_\{([^{}`]{1,20})\}", r"\1\\ :sub:`\2`\\ ", text
-    )
-    text = re.sub(r"(?<=[\w)|])\^\{([^{}`]{1,24})\}", r"\\ :sup:`\1`\\ ", text)
-    text = re.sub(
-        rf"((?<![A-Za-z0-9_`])[^\W\d_]|[‖∥])_({letter})(?![A-Za-z0-9_])", r"\1\\ :sub:`\2`\\ ", text
-    )
-    return re.sub(
-        rf"(?<=[\w)])\^(?:\(([^()\s]{{1,8}})\)|({letter})(?![A-Za-z0-9_]))", _raised, text
+    before = r"((?<![A-Za-z0-9_`])[^\W\d_]|[‖∥|])"
+    text = _outside_of_roles(rf"{before}_\{{([^{{}}`]{{1,20}})\}}", r"\1\\ :sub:`\2`\\ ", text)
+    text = _outside_of_roles(r"(?<=[\w)|])\^\{([^{}`]{1,24})\}", r"\\ :sup:`\1`\\ ", text)
+    lowered = rf"{before}_({letter})(?![A-Za-z0-9_])"
+    text = _outside_of_roles(lowered, r"\1\\ :sub:`\2`\\ ", text)
+    raised = rf"(?<=[\w)])\^(?:\(([^()\s]{{1,8}})\)|({letter})(?![A-Za-z0-9_]))"
+    return _outside_of_roles(raised, _raised, text)
+
+
+def _outside_of_roles(
+    pattern: str, replacement: str | Callable[[re.Match[str]], str], text: str
+) -> str:
+    """Replace a pattern where no index has been set yet, as roles cannot hold each other."""
+    pieces = re.split(r"(:\w+:`[^`]*`)", text)
+    return "".join(
+        piece if odd % 2 else re.sub(pattern, replacement, piece)
+        for odd, piece in enumerate(pieces)
     )
 
 
