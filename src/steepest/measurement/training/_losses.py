@@ -24,7 +24,7 @@ RISE = 0.4  # of a constant guess's risk, or of what the losses had fallen by, b
 WORTH = 0.05  # of the losses of the start, from which a fall is something to lose
 PAIR = 1.5  # times a constant guess's risk: two losses in a row above
 BAD = 10.0  # times the same and all earlier losses: one, which
-RARE = 1e-3  # chance at most has: one loss tells little, and this is said afterwards
+RARE = 3e-3  # chance at most has beside the few losses above a constant guess
 AGO = 5  # steps, since which losses do not count as earlier ones in a row
 MEMORY = 120  # earlier losses that tell how likely losses are
 UPDATE = 0.2  # of the weights' norm, moved by one step while the loss does not fall
@@ -149,7 +149,7 @@ class Losses:
         before = list(self.recent)[: -1 - AGO]
         largest = max(self.largest, scale)
         allowed = allowance(self.count)
-        if loss > BAD * largest and chance_in_tail(1, loss, scale, before) <= RARE:
+        if loss > BAD * largest and self._is_beyond(loss, scale, before):
             return Alarm(
                 Rule.BAD_BATCH,
                 f"the loss of a batch is {loss:.3g}, and none was above {largest:.3g} before: look at this batch. "
@@ -168,6 +168,15 @@ class Losses:
                     "it up",
                 )
         return None
+
+    def _is_beyond(self, loss: float, scale: float, before: list[float]) -> bool:
+        """Tell whether a loss is beyond the tail of those before, of which one tells little by its rank."""
+        middle = min(median(before), scale) if before else 0.0
+        return (
+            middle > 0
+            and chance_in_tail(1, loss, middle, before) <= allowance(self.count)
+            and chance_in_tail(1, loss, scale, before) <= RARE
+        )
 
     def _jump(self, loss: float) -> Alarm | None:
         """Say that a step has moved the weights far, if the loss after it is not below those before."""
