@@ -18,7 +18,6 @@ from steepest.measurement.training._divergence import QUIET, Course
 from steepest.measurement.training._first_order import (
     EFFICIENCY,
     EVERY,
-    MEMORY,
     SHARE,
     TO_DEVIATION,
     WARM,

@@ -22,7 +22,7 @@ from steepest.measurement.training._first_order import LEAST, StepNumbers
 WINDOW = 8  # losses, whose median is compared with the lowest such median
 RISE = 0.4  # of a constant guess's risk, or of what the losses had fallen by, by which it must have risen
 WORTH = 0.05  # of the losses of the start, from which a fall is something to lose
-PAIR = 1.5  # times a constant guess's risk: two losses in a row above
+PAIR = 1.5  # times a constant guess's risk, above which losses in a row are
 BAD = 10.0  # times the same and all earlier losses: one, which
 RARE = 3e-3  # chance at most has beside the few losses above a constant guess
 AGO = 5  # steps, since which losses do not count as earlier ones in a row
