@@ -1,13 +1,14 @@
 """What kinds of training are: a network, what it learns, how, and what should become of it.
 
 A kind is *stable*, or it is *lost* and should be announced, or its loss cannot be foreseen, as one bad batch: then the
-monitor should say afterwards what happened.
+monitor should say afterwards what happened. What is learned are examples (``Task``), or a game whose data change with
+the network (``Game``).
 """
 
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -35,6 +36,41 @@ class Task:
     guess: Callable[[Tensor], float]
 
 
+class Player(Protocol):
+    """A training whose data change with the network.
+
+    Attributes:
+        model: what the monitor looks at.
+        optimizer: of that model.
+        guess: the risk of a player that has learned nothing.
+    """
+
+    model: nn.Module
+    optimizer: torch.optim.Optimizer
+    guess: float
+
+    def step(self) -> Tensor:
+        """Train for one step; return the loss of its batch."""
+        ...
+
+    def risk(self) -> float:
+        """Return how far the player is from the best one."""
+        ...
+
+
+@dataclass(frozen=True)
+class Game:
+    """A training whose data change with the network.
+
+    Attributes:
+        begin: a player, from the optimizer of a kind and its batch.
+        is_said: whether the monitor is told that the data change, by ``stationary=False``.
+    """
+
+    begin: Callable[[Callable, int], Player]
+    is_said: bool
+
+
 @dataclass(frozen=True)
 class Kind:
     """One kind of training.
@@ -49,7 +85,7 @@ class Kind:
         spoilt: the step whose batch has inputs a thousand times too large.
     """
 
-    task: Task
+    task: Task | Game
     optimizer: Callable
     batch: int
     meant: Literal["stable", "lost", "unforeseeable"]
@@ -81,6 +117,8 @@ def adam(lr: float, second: float = 0.999) -> Callable:
 ramp = lambda step: (step + 1) / STEPS
 warm_up = lambda step: min(1.0, (step + 1) / 40)
 cosine = lambda step: 0.5 * (1 + math.cos(math.pi * step / STEPS))
+range_test = lambda step: 1e-3 ** (1 - (step + 1) / STEPS)
+restarts = lambda step: 0.5 * (1 + math.cos(math.pi * (step % 50) / 50))
 doubling = lambda step: 2.0 ** (step // 10)
 
 

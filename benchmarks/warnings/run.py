@@ -33,10 +33,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import first_list
 import second_list
-from kinds import STEPS, Kind, Pair, shuffled
+import third_list
+from kinds import STEPS, Game, Kind, Pair, shuffled
 from lost import DIVERGED, lost
 
-LISTS = {"first": first_list.KINDS, "second": second_list.KINDS}
+LISTS = {"first": first_list.KINDS, "second": second_list.KINDS, "third": third_list.KINDS}
 
 LEAD = 3  # steps at least before the loss
 PROBE = 64  # examples on which the monitor measures
@@ -63,6 +64,8 @@ def train(kind: Kind, seed: int, file: Path | None) -> Course:
     """Train once, with a monitor where there is a file for its log."""
     torch.manual_seed(seed)
     task = kind.task
+    if isinstance(task, Game):
+        return play(kind, task, file)
     inputs, targets = task.data()
     rows = torch.randperm(len(inputs))[: task.examples]
     pair = (inputs[rows], targets[rows])
@@ -91,6 +94,29 @@ def train(kind: Kind, seed: int, file: Path | None) -> Course:
         risks.append(risk(kind, model, pair))
         if not risks[-1] < DIVERGED * guess:
             break
+    return course_of(risks, guess, file)
+
+
+def play(kind: Kind, game: Game, file: Path | None) -> Course:
+    """Train a player once, with a monitor that has no data where there is a file for its log."""
+    player = game.begin(kind.optimizer, kind.batch)
+    monitor = None
+    if file is not None:
+        monitor = Monitor(file, optimizer=player.optimizer, stationary=not game.is_said)
+        monitor(0, player.model)
+    risks = [player.risk()]
+    for step in range(STEPS):
+        loss = player.step()
+        if monitor is not None:
+            monitor(step + 1, player.model, loss=loss)
+        risks.append(player.risk())
+        if not risks[-1] < DIVERGED * player.guess:
+            break
+    return course_of(risks, player.guess, file)
+
+
+def course_of(risks: list[float], guess: float, file: Path | None) -> Course:
+    """Return what became of a training, by its risks and the log of its monitor."""
     records = [] if file is None else read_log(file)
     warnings = [record for record in records if "warnings" in record]
     steps = tuple(record["step"] for record in warnings)

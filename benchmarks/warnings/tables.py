@@ -1,4 +1,7 @@
-"""Write ``record.json`` from the runs that ``run.py --out`` has kept: ``first.jsonl`` and ``second.jsonl`` beside it.
+"""Write ``record.json`` from the runs that ``run.py --out`` has kept beside it, one file a list.
+
+``third.jsonl`` and ``again.jsonl`` are of the present rule, on the third list and on kinds of the earlier ones.
+``first.jsonl`` and ``second.jsonl`` are of the rules before, each on the list that it had not seen.
 
 python benchmarks/warnings/tables.py
 """
@@ -13,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "src"))
 from steepest.statistics import wilson
 
 HERE = Path(__file__).parent
+LEAD = 3  # steps before a loss, in which an announcement comes too late
 SEEN = ("announced", "late", "missed")
 Row = dict[str, object]
 
@@ -67,25 +71,66 @@ def stable_table(rows: Sequence[Row]) -> list[list[object]]:
     return lines
 
 
+def limits_table(well: Sequence[Row], lost: Sequence[Row]) -> list[list[object]]:
+    """Return for each number its largest in trainings that end well, and how many lost ones exceed it in time."""
+    highs = [sizes(row) for row in well if row["meant"] == "stable" and row["lost"] is None]
+    # what is lost earlier cannot be announced; at three steps there is nothing yet that could
+    gone = [sizes(row) for row in lost if row["meant"] == "lost" and (row["lost"] or 0) >= LEAD]
+    largest = {name: max(numbers[name] for numbers in highs) for name in highs[0]}
+    exceeds = lambda numbers, names: any(numbers.get(name, 0) > largest[name] for name in names)
+    lines: list[list[object]] = [
+        [name, f"{largest[name]:.2g}", len(gone), sum(exceeds(n, [name]) for n in gone)]
+        for name in largest
+    ]
+    lines.append(["any of these", "", len(gone), sum(exceeds(n, list(largest)) for n in gone)])
+    return lines
+
+
+def sizes(row: Row) -> dict[str, float]:
+    """Return the largest numbers of a training."""
+    found = row["largest"]
+    assert isinstance(found, dict)
+    return found
+
+
 def table(columns: Sequence[str], rows: list[list[object]]) -> dict[str, object]:
     """Return a table of a record."""
     return {"columns": list(columns), "rows": rows}
 
 
-LOST = ("kind", "can be announced", "announced", "steps before", "late", "lost within 2 steps")
-STABLE = ("kind", "end well", "false alarms", "95 %")
+TITLES = {
+    "third.jsonl": "third list",
+    "again.jsonl": "earlier lists again",
+    "second.jsonl": "second list, second rule",
+    "first.jsonl": "first list, first rule",
+}
+LOST = ("can be announced", "announced", "steps before", "late", "lost within 2 steps")
+STABLE = ("end well", "false alarms", "95 %")
+
+
+LIMITS = ("largest in trainings that end well", "lost", "above it three steps before")
 
 
 def main() -> None:
+    earlier = rows_of("limits.jsonl")
     words = json.loads((HERE / "words.json").read_text("utf-8"))
     record = {
         "title": words["title"],
         "how": words["how"],
         "tables": [
-            table(LOST, lost_table(rows_of("second.jsonl"))),
-            table(STABLE, stable_table(rows_of("second.jsonl"))),
-            table(("first list, first rule", *LOST[1:]), lost_table(rows_of("first.jsonl"))),
-            table(("first list, first rule", *STABLE[1:]), stable_table(rows_of("first.jsonl"))),
+            made
+            for name, title in TITLES.items()
+            for made in (
+                table((title, *LOST), lost_table(rows_of(name))),
+                table((title, *STABLE), stable_table(rows_of(name))),
+            )
+        ]
+        + [
+            table((title, *LIMITS), limits_table(earlier, rows_of(name)))
+            for name, title in (
+                ("limits.jsonl", "first two lists: number of each step"),
+                ("limits_third.jsonl", "third list: number of each step"),
+            )
         ],
         "says": words["says"],
     }

@@ -8,7 +8,14 @@ import pytest
 from steepest.measurement import Monitor, read_log
 from steepest.measurement.training._alarms import Rule
 from steepest.measurement.training._divergence import Course
-from steepest.measurement.training._first_order import EVERY, HELD, SELDOM, FirstOrder, StepNumbers
+from steepest.measurement.training._first_order import (
+    ALL,
+    EVERY,
+    HELD,
+    SELDOM,
+    FirstOrder,
+    StepNumbers,
+)
 from steepest.measurement.training._monitor import _next_due
 from steepest.measurement.training._names import LARGEST, LOSS
 from tests.extras import need
@@ -96,6 +103,33 @@ def test_due_steps_are_looked_at_with_the_two_before(tmp_path, looks, schedule):
     assert max(np.diff(sorted(looks))) <= SELDOM
     medians = [r for r in read_log(tmp_path / "log") if LOSS in r["quantities"]]
     assert [r["step"] for r in medians] == due
+
+
+@pytest.mark.parametrize("is_handed_over", [False, True])
+def test_updates_are_looked_at_whenever_the_step_size_has_grown_by_a_fifth(
+    tmp_path, is_handed_over
+):
+    """Also where looks cost too much: of a ramp to a hundredfold these are log(100) / log(1.2), about 25."""
+    torch = need("torch")
+    model = torch.nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(model.parameters(), 1e-6)
+    given = {} if is_handed_over else {"optimizer": optimizer}
+    monitor = Monitor(tmp_path / "log", **given)
+    monitor.first_order._affords = lambda now, share=0.0: False
+    shares = []
+    watch = monitor.course.alarms_of_step
+    monitor.course.alarms_of_step = lambda numbers: shares.append(numbers) or watch(numbers)
+    for step in range(601):
+        lr = 1e-6 * (1 + 99 * step / 400) if step < 400 else 1e-4
+        optimizer.param_groups[0]["lr"] = lr
+        with torch.no_grad():
+            for weight in model.parameters():
+                weight.mul_(1 + lr)
+        monitor(step, model, loss=1.0, **({"lr": lr} if is_handed_over else {}))
+    looked = [n.step for n in shares if n.share is not None and not monitor.due(n.step)]
+    late = [step for step in looked if step > ALL]
+    assert 15 <= len(late) <= 27
+    assert max(late) <= 402
 
 
 @pytest.mark.parametrize("every", [None, 1, 7])
@@ -188,7 +222,7 @@ def test_other_arrays_between_two_records_cost_no_numbers(tmp_path, capsys):
     torch = need("torch")
     model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Linear(3, 2))
     monitor = Monitor(tmp_path / "log", every=40)
-    monitor.first_order._affords = lambda now: True
+    monitor.first_order._affords = lambda now, share=0.0: True
     for step in range(81):
         if step == 60:
             model[1].bias = None

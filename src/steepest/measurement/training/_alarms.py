@@ -14,6 +14,7 @@ class Rule(StrEnum):
     LOSSES_LEAP = "losses leap"
     BAD_BATCH = "bad batch"
     UPDATE = "update"
+    STRIDE = "stride"
     RESTLESS = "restless"
     NOT_FINITE = "not finite"
 

@@ -32,6 +32,8 @@ ALL = 4  # first steps, each of which is looked at
 EVERY = 8  # steps later on, of which at most two are: going through all weights costs as much as a layer
 SELDOM = 16  # steps, after which what they hand over is looked at; a multiple of the number before
 SHARE = 0.003  # of the time since the first look, which looks may take
+STIR = 0.05  # of the weights' norm, from which on every step is looked at that moves them so far
+STIRRED = 0.03  # of the time, which looks may take then
 WARM = 3  # first steps whose looks do not count
 HELD = 20  # steps whose numbers wait on their device before they are fetched together
 SHRUNK = 0.99  # of the gradient's norm, below which what the optimizer used was clipped
@@ -101,6 +103,7 @@ class FirstOrder:
         self._news: list[StepNumbers] = []  # of what was fetched since the last look
         self._donates = False  # whether the training has taken away an array that it handed over
         self._losses: deque[float] = deque(maxlen=MEMORY)  # finite ones, also of earlier records
+        self._stirs = False  # whether the last step that was looked at has moved the weights far
 
     def hold(self, step: int, loss: Any, slope: Any, calm: float) -> bool:
         """Keep what a step hands over until the next look; tell whether it can wait, otherwise nothing is kept.
@@ -125,6 +128,8 @@ class FirstOrder:
     def next_look(self, step: int) -> int:
         """Return until which step after this one what steps hand over can be held."""
         if self._step == step:  # the next step is compared with this one
+            return step + 1
+        if self._stirs and self._affords(self._clock(), STIRRED):
             return step + 1
         pace = EVERY if self._affords(self._clock()) else SELDOM
         return step - step % pace + pace
@@ -155,6 +160,7 @@ class FirstOrder:
             self._started = begun
         follows = self._step is not None and step == self._step + 1
         starts = wanted or step < ALL or (step % EVERY == 0 and self._affords(begun))
+        starts = starts or (self._stirs and self._affords(begun, STIRRED))
         due = starts or follows
         # a module keeps its weights, and going through it costs as much as a norm of all
         is_same = model is self._model and is_torch_module(model)
@@ -187,10 +193,10 @@ class FirstOrder:
             for numbers, in_doubt in zip(news, doubtful, strict=True)
         ]
 
-    def _affords(self, now: float) -> bool:
+    def _affords(self, now: float, share: float = SHARE) -> bool:
         """Tell whether two looks at all weights are within their share of the time."""
         assert self._started is not None
-        return self._spent + 2 * self._last <= SHARE * (now - self._started)
+        return self._spent + 2 * self._last <= share * (now - self._started)
 
     def readings(self) -> list[Reading]:
         """Return medians over the steps since the last call, and begin anew; updates by array are among the parts."""
@@ -287,7 +293,10 @@ class FirstOrder:
             loss = self._number(look.loss)
             slope = self._number(look.slope)
             self._fetched.append(Look(look.step, norms, loss, slope))
-            self._news.append(_numbers(look.step, norms, loss))
+            numbers = _numbers(look.step, norms, loss)
+            self._news.append(numbers)
+            if numbers.share is not None:
+                self._stirs = numbers.share >= STIR
 
     def _number(self, value: Any) -> float | None:
         """Return a number that was handed over; None where there is none, or the training has taken it away."""

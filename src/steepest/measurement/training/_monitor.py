@@ -69,6 +69,7 @@ ESTIMATE = 100
 OF_RISK = 60  # most of it to find out how model, loss and data fit together
 COMPILED = 4.0  # seconds besides, of JAX
 OF_ALL = 3.0  # times the first measurement of the risk
+GROWN = 1.2  # times the largest step size of a look, from which on there is another
 CHEAP = ("risk",)
 """What is measured first, where the budget does not yet allow for the rest: it takes one pass."""
 ATTACH = ("micro_batch", "features", "noise")
@@ -217,6 +218,7 @@ class Monitor:
         self.model: Any = None  # of the last call, and its step
         self.last = self.wake = -1  # until before which step nothing but the loss is looked at
         self.calm = -math.inf  # the largest loss that can wait until then
+        self.step_size = 0.0  # the largest at a look
 
     def due(self, step: int) -> bool:
         """Tell whether the schedule asks for this step."""
@@ -245,7 +247,7 @@ class Monitor:
             loss: of the last batch, a number or a tensor, which is recorded.
             grad_norm: the norm of its gradient before clipping, as ``clip_grad_norm_`` of torch returns it.
         """
-        if not now and self._can_wait(step, loss, grad_norm):
+        if not now and not self._has_grown(lr) and self._can_wait(step, loss, grad_norm):
             self.last = step
             self.model = model
             self.calls += 1
@@ -276,6 +278,19 @@ class Monitor:
         except Exception:  # the look at this step says what is wrong
             return False
 
+    def _has_grown(self, lr: float | None) -> bool:
+        """Tell whether the step size is larger than at all looks before; this is called in each step."""
+        return self._step_size(lr) > GROWN * self.step_size
+
+    def _step_size(self, lr: float | None) -> float:
+        """Return the step size that is handed over, or that of the optimizer's first group; zero of anything else."""
+        if lr is None:
+            try:  # what has no groups is no optimizer of torch, or a pair of optax
+                lr = self.options["optimizer"].param_groups[0]["lr"]
+            except Exception:
+                return 0.0
+        return lr if type(lr) is float else 0.0
+
     def _next(self, step: int) -> int:
         """Return the next step that is looked at whatever its loss is.
 
@@ -300,7 +315,10 @@ class Monitor:
         """Look at a step, and measure if it is time; return the record that was written, or None."""
         self.model = model
         self._listen(step, model)
-        news = self._look(step, model, loss, grad_norm)
+        has_grown = self._has_grown(lr)
+        if has_grown:
+            self.step_size = self._step_size(lr)
+        news = self._look(step, model, loss, grad_norm, has_grown)
         gone = next((numbers.step for numbers in news if not numbers.is_finite), None)
         if gone is not None and not self.gone:
             self.gone = True
@@ -442,12 +460,15 @@ class Monitor:
             self.own_step = None
             self._say("own step", f"nothing is heard of the steps: {first_line(trouble)}")
 
-    def _look(self, step: int, model: Any, loss: Any, slope: Any) -> list[StepNumbers]:
+    def _look(
+        self, step: int, model: Any, loss: Any, slope: Any, has_grown: bool
+    ) -> list[StepNumbers]:
         """Take first-order numbers; return what has come in, of this step or of earlier ones."""
         if self.first_order is None:
             return []
         try:
-            return self.first_order.look(step, model, loss, self.due(step + 1), slope)
+            wanted = has_grown or self.due(step + 1)
+            return self.first_order.look(step, model, loss, wanted, slope)
         except Exception as trouble:  # a training must not end because of its monitor
             self._without_first_order(trouble)
             return []
