@@ -24,7 +24,6 @@ from steepest.measurement.training._first_order import (
     FirstOrder,
     StepNumbers,
 )
-from steepest.measurement.training._losses import WINDOW
 from tests.extras import need
 
 GUESS = 2.3
@@ -166,15 +165,6 @@ def test_steps_that_grow_geometrically_alarm_when_ten_of_them_replace_the_weight
     assert 1e-3 * 1.2 ** (first[0] + 11) < 1
     assert alarms([0.97**step for step in steps], {step: 1 / (step + 1) for step in steps}) == []
     assert Rule.STRIDE not in dict(map(reversed, alarms([2.0] * 60, dict.fromkeys(steps, 0.15))))
-
-
-def test_steps_that_move_and_do_not_descend_alarm():
-    losses = [2.3 + 0.02 * (step % 3) for step in range(40)]
-    moving = dict.fromkeys(range(40), 0.1)
-    (first,) = alarms(losses, moving)[:1]
-    assert first == (2 * WINDOW, Rule.RESTLESS)
-    assert alarms(losses, dict.fromkeys(range(40), 0.01)) == []
-    assert alarms([0.98**step * loss for step, loss in enumerate(losses)], moving) == []
 
 
 def test_a_negative_loss_has_no_scale():

@@ -15,7 +15,6 @@ class Rule(StrEnum):
     BAD_BATCH = "bad batch"
     UPDATE = "update"
     STRIDE = "stride"
-    RESTLESS = "restless"
     NOT_FINITE = "not finite"
 
 

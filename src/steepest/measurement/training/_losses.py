@@ -31,8 +31,6 @@ UPDATE = 0.2  # of the weights' norm, moved by one step while the loss does not 
 STRIDE = 0.1  # of it, moved by one step after the first ones: ten of them replace the weights
 GROWN = 2.0  # times the least such share so far, which a stride is
 STARTED = 5  # first steps, in which small weights may move by much of their size
-MOVED = 1.5  # of it, moved by all steps together
-STUCK = 0.95  # of a constant guess's risk, below which no median has been
 
 
 class Jump(NamedTuple):
@@ -57,9 +55,7 @@ class Losses:
         self.lowest: tuple[float, int] | None = None  # median of losses, and its step
         self.largest = -math.inf  # loss until some steps ago
         self.jump: Jump | None = None
-        self.share: float | None = None  # of the last update over the weights that was looked at
-        self.least_share = math.inf  # of these
-        self.moved = 0.0  # by all steps, in units of the weights' norm
+        self.least_share = math.inf  # of the weights' norm that a step has moved
 
     def alarms(self, numbers: StepNumbers, guess: float | None) -> list[Alarm]:
         """Return the alarms of one step, and remember its loss; where none is given there are none.
@@ -82,7 +78,6 @@ class Losses:
         # a negative loss, such as that of a density, has no scale
         candidates = [self._climb(step, scale), self._leap(loss, scale)] if scale > 0 else []
         candidates.append(self._jump(loss))
-        candidates.append(self._restless(numbers.share, scale))
         candidates.append(self._stride(step, numbers.share))
         return [alarm for alarm in candidates if alarm is not None]
 
@@ -189,21 +184,6 @@ class Losses:
             Rule.UPDATE,
             f"the step before {jump.step} has moved the weights by {jump.share:.0%} of their size, and the loss has "
             f"not fallen by it: {loss:.3g} after {jump.before:.3g}. Lower the step, or warm it up",
-        )
-
-    def _restless(self, share: float | None, scale: float) -> Alarm | None:
-        """Say that steps move the weights by all of their size while the losses stay where they began."""
-        self.share = self.share if share is None else share
-        self.moved += self.share or 0.0
-        if self.lowest is None or self.count <= 2 * WINDOW or self.moved < MOVED:
-            return None
-        low = self.lowest[0]
-        if low < STUCK * scale:
-            return None
-        return Alarm(
-            Rule.RESTLESS,
-            f"the steps have moved the weights by {self.moved:.2g} times their size in all, and the losses are still "
-            f"those of the start ({low:.3g} at the least, medians of {WINDOW}): lower the step, or warm it up",
         )
 
     def _stride(self, step: int, share: float | None) -> Alarm | None:
