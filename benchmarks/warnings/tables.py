@@ -1,6 +1,7 @@
 """Write ``record.json`` from the runs that ``run.py --out`` has kept beside it, one file a list.
 
-``third.jsonl`` and ``again.jsonl`` are of the present rule, on the third list and on kinds of the earlier ones.
+``third.jsonl`` and ``again.jsonl`` are of the third rule, on the third list and on kinds of the earlier ones;
+``fewer_rules.jsonl`` is of the present one, which is the third without its warning of restless steps.
 ``first.jsonl`` and ``second.jsonl`` are of the rules before, each on the list that it had not seen.
 
 python benchmarks/warnings/tables.py
@@ -99,8 +100,9 @@ def table(columns: Sequence[str], rows: list[list[object]]) -> dict[str, object]
 
 
 TITLES = {
-    "third.jsonl": "third list",
-    "again.jsonl": "earlier lists again",
+    "fewer_rules.jsonl": "present rule, fresh seeds",
+    "third.jsonl": "third list, third rule",
+    "again.jsonl": "earlier lists again, third rule",
     "second.jsonl": "second list, second rule",
     "first.jsonl": "first list, first rule",
 }
