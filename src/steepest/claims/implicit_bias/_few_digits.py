@@ -15,7 +15,9 @@ from steepest.nn.types import Values
 CLASSES = 10
 
 
-def few_digits(key: kit.Key, seeds: int, n: int, test: int) -> tuple[Values, ...]:
+def few_digits(
+    key: kit.Key, seeds: int, n: int, test: int
+) -> tuple[Values, Values, Values, Values]:
     """Return centred images and classes for training, ``(seeds, n, 64)`` and ``(seeds, n)``, and the same for testing.
 
     Args:

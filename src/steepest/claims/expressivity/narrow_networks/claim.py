@@ -264,7 +264,10 @@ class NarrowNetworks(kit.Claim[Setting]):
 
     def judge_trained(self, law, seen):
         """Judge the networks that were trained."""
-        excess = [seen.disc_excess, seen.digits_excess.rename(three="start")]
+        excess: list[xarray.DataArray] = [
+            seen.disc_excess,
+            seen.digits_excess.rename(three="start"),
+        ]
         yield kit.at_most(
             "trained_excess",
             ROUNDING,
