@@ -22,7 +22,7 @@
 #
 # **It takes** fifteen minutes. The cells run for less than half a minute on one core.
 #
-# **You need** `pip install steepest`. The digits are those of scikit-learn, which it brings along.
+# **You need** Steepest (`pip install .` in its folder). The digits are those of scikit-learn, which it brings along.
 
 # %%
 import jax

@@ -23,7 +23,7 @@
 #
 # **It takes** ten minutes. The cells run for about half a minute on one core.
 #
-# **You need** `pip install steepest`. The images come with scikit-learn, which it brings.
+# **You need** Steepest (`pip install .` in its folder). The images come with scikit-learn, which it brings.
 
 # %%
 import matplotlib.pyplot as plt

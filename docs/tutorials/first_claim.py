@@ -21,7 +21,7 @@
 #
 # **It takes** ten minutes. The cells run for less than half a minute on one core.
 #
-# **You need** `pip install steepest`. No network and no accelerator is used.
+# **You need** Steepest (`pip install .` in its folder). No network and no accelerator is used.
 
 # %% [markdown]
 # ## Which claims are there?

@@ -22,8 +22,8 @@
 #
 # **It takes** fifteen minutes. The cells run for less than half a minute on one core.
 #
-# **You need** `pip install steepest`, and torch if you want the last part. The data are the digits of scikit-learn,
-# which it brings along.
+# **You need** Steepest (`pip install .` in its folder), and torch if you want the last part. The data are the digits
+# of scikit-learn, which it brings along.
 
 # %%
 import importlib.util

@@ -22,8 +22,8 @@
 #
 # **It takes** fifteen minutes. The cells run for about a minute on one core.
 #
-# **You need** `pip install steepest`. neural-tangents itself is not needed. Its repository is archived, and its
-# release 0.6.5 does not import on the JAX that Steepest needs.
+# **You need** Steepest (`pip install .` in its folder), and not neural-tangents, whose last release does not import
+# on the JAX of today.
 
 # %% [markdown]
 # ## Their call, ours
@@ -36,9 +36,10 @@
 # | `kernel_fn(x1, x2, ("nngp", "ntk"))` | `gram(net.limit(), x1, x2)`, with an error |
 # | `stax.Elementwise(f)`, `stax.ElementwiseNumerical(f, deg)` | any function of JAX as activation, with an error |
 # | `stax.Conv(n, (3, 3), padding="SAME")`, … in `stax.serial` | `network(conv(n), "relu", …, shape=(h, w, c))` |
-# | `stax.AvgPool`, `stax.GlobalAvgPool`, `stax.Flatten` | `pool(2, padding="zero")`, `global_pool()`, `flatten()` |
+# | `stax.AvgPool((2, 2))`, whose stride is one | `pool(2, stride=1)`; `pool(2)` has the stride of its window |
+# | `stax.GlobalAvgPool`, `stax.Flatten` | `global_pool()`, `flatten()` |
 # | `normalize_edges=True` | `pool(…, count_edges=False)` |
-# | `stax.SumPool`, `stax.GlobalSumPool` | `sum_pool(2)`, `global_sum_pool()` |
+# | `stax.SumPool`, `stax.GlobalSumPool` | `sum_pool(2, stride=1)`, `global_sum_pool()` |
 # | `stax.LayerNorm()` before an activation | `layer_norm()`, after one too; `mlp(…, normalize=True)` |
 # | `stax.LayerNorm(axis=(1, 2, 3))` | `layer_norm("all")` |
 # | `stax.Dropout(rate)`, of which `rate` is kept | `dropout(1 - rate)`, `net.apply(params, x, key=key)` |
@@ -229,7 +230,7 @@ compare("behind the last", behind[-1].nngp, gram(convolutional.limit(), few).nng
 # Inputs need not be equally long. Fill them up, and say by a mask which positions exist: convolutions read zeros at the
 # others, and neither pools nor attention count them. Where layers pad with zeros a sequence that is filled up is then
 # the shorter sequence, whatever it is filled up with. `apply` takes the same mask, so that the finite network agrees.
-# Strides are exact too if both lengths leave the same remainder.
+# Strides are exact too if both lengths leave the same remainder by the stride.
 
 # %%
 reads = [conv(16), "relu", conv(16), "relu", global_pool(), dense(1)]
@@ -263,10 +264,10 @@ share = (drawn.ntk_error / np.sqrt(np.outer(np.diag(drawn.ntk), np.diag(drawn.nt
 print(f"256 sharper heads: standard errors of the NTK up to {share:.1%}")
 
 # %% [markdown]
-# `kernel_function` is the same for one pair of inputs, as a function of JAX. Its gradient tells in which direction two
-# images become more alike, and is finite at equal inputs too. It takes masks of both inputs,
-# `kernel(one, two, mask, other_mask)`, and `jax.vmap` maps over them. It is also what homes of kernels elsewhere ask
-# for: `examples/kernels` has recipes for scikit-learn, tinygp, GPJax and GPyTorch.
+# `kernel_function` gives the entry of `gram` for one pair of inputs, as a function of JAX. Its gradient tells in which
+# direction two images become more alike, and is finite at equal inputs too. It takes masks of both inputs,
+# `kernel(one, two, mask, other_mask)`, and `jax.vmap` maps over them. `examples/kernels`
+# has recipes for scikit-learn, tinygp, GPJax and GPyTorch.
 
 # %%
 kernel = kernel_function(convolutional.limit(), images)
@@ -365,7 +366,8 @@ late = dynamics.test(dynamics.flow([np.inf]), cross.ntk, y)[0]
 compare("the end of the flow, new inputs", late, cross.ntk @ np.linalg.solve(kernels.ntk, y))
 
 # %% [markdown]
-# With several outputs, a mean over all entries makes training slower by their number; say so. Their `diag_reg` is
+# With k outputs their loss is a mean over all entries, which makes training k times slower: give
+# `loss="mean over outputs", outputs=k`. Their `diag_reg` is
 # called `regularization`, and `relative=True` makes it a multiple of the mean of the diagonal.
 
 # %%
@@ -523,7 +525,10 @@ def likelihood(c, noise):
 
 
 chosen = {"c_w": 1.0, "c_b": 0.1}
-print("derivatives:", jax.tree.map(lambda v: round(float(v), 2), jax.grad(likelihood)(chosen, 0.1)))
+print(
+    "derivatives:",
+    jax.tree.map(lambda v: round(float(v), 2), jax.jit(jax.grad(likelihood))(chosen, 0.1)),
+)
 fitted = fit(limit_of, chosen, x, y)
 print(
     "log likelihood:",
@@ -541,10 +546,6 @@ print({name: round(value, 3) for name, value in fitted.hyperparameters.items()},
 # %%
 print(diagnose(kernels.ntk))
 print(diagnose(gram(net.limit(), np.vstack([x, x[:1]])).ntk))
-try:
-    gram(net.limit(), np.vstack([x, np.zeros(20)]))
-except UserError as sentence:
-    print(sentence)
 
 # %% [markdown]
 # ## What people asked for
@@ -559,7 +560,7 @@ except UserError as sentence:
 # | 99, 119 | a flax module's kernel | `empirical_ntk` of any function; limits of our own layers only: no converter |
 # | 36, 76, 88 | no NaN | gradients finite at equal and opposite inputs; a bound of the error; rows of zeros too |
 # | 73, 197, 198 | singular kernels | `diagnose` names the rows; `flow(np.inf)` leaves out what has no eigenvalue |
-# | 30, 100, 134 | empirical kernels in little memory | blocks; no Jacobian of all weights for `mlp`, `network` |
+# | 30, 100, 134 | empirical kernels in little memory | blocks; the Jacobian of all weights is never held |
 # | 28, 130, 166, 196 | any number of rows, devices | any number; `tiled_gram` on disk, with `devices` or a cluster |
 # | 27, 65, 117, 192 | max pooling, softmax, recurrence | softmax attention over d and √d; the rest by `sampled_gram` |
 # | 86 | sparse graphs | `aggregate` takes a sparse matrix and makes it dense, as all pairs of nodes count |

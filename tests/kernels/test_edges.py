@@ -10,18 +10,23 @@ import pytest
 from steepest.core.errors import UserError
 from steepest.kernels import (
     empirical_ntk,
+    fit,
+    gaussian_process,
     gram,
     gram_diagonal,
     gram_layers,
     gram_positions,
+    kernel_dynamics,
     kernel_function,
+    kernel_ridge,
     open_tiled,
     tabulate,
     tiled_gram,
 )
 from steepest.kernels.connected import _table
 from steepest.kernels.wide import _evaluate
-from steepest.nn.layers import conv, dense, flatten, network
+from steepest.kernels.wide._rule import rule_of
+from steepest.nn.layers import aggregate, conv, dense, flatten, global_pool, network
 from steepest.nn.networks import mlp
 
 RNG = np.random.default_rng(0)
@@ -269,3 +274,50 @@ def test_programs_and_tables_of_old_limits_are_forgotten(monkeypatch):
     for c_w in (1.0, 1.1, 1.2):
         tabulate(mlp((3, 8, 1), "relu", c_w=c_w, bias=False).limit(), 1.0, 1.0)
     assert len(_table._TABLES) == 2
+
+
+def test_a_graph_that_leads_nowhere_has_kernels_of_zero():
+    """Others of the batch have theirs; where no graph leads anywhere the network is to blame."""
+    net = network(
+        aggregate(),
+        dense(8),
+        "relu",
+        global_pool(),
+        dense(1),
+        shape=(4, 3),
+        parameterized="ntk",
+        bias=False,
+    )
+    x = RNG.normal(size=(3, 4, 3))
+    graphs = np.stack([np.eye(4), np.zeros((4, 4)), np.full((4, 4), 0.25)])
+    both = gram(net.limit(), x, graphs=graphs)
+    alone = gram(net.limit(), x[[0, 2]], graphs=graphs[[0, 2]])
+    for kernel, of_others in zip(both[:2], alone[:2], strict=True):
+        assert not kernel[1].any() and not kernel[:, 1].any()
+        np.testing.assert_allclose(kernel[np.ix_([0, 2], [0, 2])], of_others, rtol=1e-12)
+    with pytest.raises(UserError):
+        gram(net.limit(), x, graphs=0 * graphs)
+
+
+def test_a_whole_gram_is_no_kernel():
+    both = gram(mlp((3, 8, 1), "erf", parameterized="ntk").limit(), X[:4])
+    for use in (kernel_ridge, gaussian_process):
+        with pytest.raises(UserError, match="nngp"):
+            use(both, X[:4, 0], 0.1)
+    with pytest.raises(UserError, match="nngp"):
+        kernel_dynamics(both)
+
+
+@pytest.mark.parametrize("spoil", [float, np.sqrt, lambda c: c if c > 1 else 2 * c])
+def test_fit_says_that_hyperparameters_are_traced(spoil):
+    limit = lambda c: mlp((3, 8, 1), "erf", parameterized="ntk", c_w=spoil(c)).limit()
+    with pytest.raises(UserError, match=r"jax\.numpy"):
+        fit(limit, 1.0, X[:4], X[:4, 0])
+
+
+def test_a_node_without_a_rule_is_named():
+    class Unruled:
+        pass
+
+    with pytest.raises(UserError, match="Unruled"):
+        rule_of(Unruled())

@@ -21,13 +21,19 @@ def as_floats(name: str, x: Any) -> NDArray:
     Raises:
         UserError: complex numbers, or what is no array of numbers.
     """
+    if hasattr(x, "nngp"):
+        raise UserError(f"{name} must be one array, got both kernels of gram; give .nngp or .ntk")
     try:
         x = np.asarray(x)
         if x.dtype.kind in "US" or (x.dtype == object and None in x.ravel().tolist()):
             raise TypeError(f"got {_kind(x)}")
         if x.dtype.kind != "c":
             return x if x.dtype in (np.float32, np.float64) else x.astype(np.float64)
-    except (TypeError, ValueError) as trouble:
+    except (
+        TypeError,
+        ValueError,
+        RuntimeError,
+    ) as trouble:  # torch's where a gradient is asked for
         raise UserError(f"{name} must be an array of real numbers: {trouble}") from None
     raise UserError(
         f"{name} must be real, got {x.dtype}; give real and imaginary parts as two columns, or the modulus"

@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Array
 from numpy.typing import NDArray
 
+from steepest.core.errors import UserError
 from steepest.nn.layers._nodes import Node
 from steepest.nn.layers._window import Window
 
@@ -284,8 +285,18 @@ def rule_for(kind: type) -> Callable[[type[Rule]], type[Rule]]:
 
 
 def rule_of(node: Node) -> Rule:
-    """Return the rule of a node."""
-    return RULES[type(node)](node)
+    """Return the rule of a node.
+
+    Raises:
+        UserError: it has none.
+    """
+    kind = type(node)
+    if kind not in RULES:
+        raise UserError(
+            f"the node {kind.__name__} has no rule, so that the kernel of its network is not known; give it one as "
+            "examples/own_layer.py does"
+        )
+    return RULES[kind](node)
 
 
 def present(mask: Any, xp: Any) -> Presence:

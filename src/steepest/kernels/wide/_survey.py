@@ -20,7 +20,6 @@ from steepest.kernels.wide._walk import Walk
 from steepest.kernels.wide.duals import Dual
 from steepest.nn.layers._beside import NOTHING, Beside
 
-EMPTY = "a kernel is zero: no signal reaches the output; check c_w and c_b, and which positions the network reads"
 CELLS = 2**21  # pairs of positions of an input with itself that are computed at a time
 
 
@@ -77,8 +76,8 @@ def survey(
         beside: which positions exist, for a plan with masks, where the others are zero in x; and graphs of the inputs.
 
     Raises:
-        UserError: of an input that is not zero no signal arrives at the output, or an activation has no known
-            expectation.
+        UserError: of an input that is not zero no signal arrives at the output, other than by its own graph; an
+            activation has no known expectation.
     """
     walk = Walk.begin(plan, x, beside, tolerance=tolerance, room=room, duals=duals)
     for index in range(1, len(plan.limit.nodes)):
@@ -86,8 +85,13 @@ def survey(
         walk.step(index, itself, partial(_products, plan, walk, index))
     output = walk.diagonals[-1]
     arrives = (output.k > 0).reshape(-1, len(x)).any(0)
-    if not (arrives | ~x.reshape(len(x), -1).any(1)).all():
-        raise UserError(EMPTY)
+    lost = ~arrives & x.reshape(len(x), -1).any(1)
+    # a graph may lead nowhere, and its kernels are zero
+    if lost.any() and (beside.graphs is None or not arrives.any()):
+        raise UserError(
+            f"a kernel is zero: no signal of input {int(np.argmax(lost))} reaches the output; check c_w and c_b, and "
+            "which positions the network reads"
+        )
     kept = {index: walk.diagonals[index] for index in keep}
     return Survey(walk.padded_duals(), walk.sides, output, kept)
 
