@@ -121,7 +121,11 @@ def test_the_command_line_and_python(tmp_path, capsys, monkeypatch):
     words = ["run", "stable-step", "--subject", "net.py:build", "--seeds", "3", "--halvings", "9"]
     assert main([*words, "--page", "page.html"]) == 0
     said = capsys.readouterr()
-    assert "takes about" in said.err and "holds here" in said.out and "left out: width" in said.out
+    assert (
+        "takes about" in said.err
+        and "holds here" in said.out
+        and "left out: deep_step_over_edge" in said.out
+    )
     page = (tmp_path / "page.html").read_text("utf-8")
     assert (
         "holds here" in page

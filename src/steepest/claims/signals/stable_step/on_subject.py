@@ -160,11 +160,14 @@ class StableStepOnSubject(OnSubject, StableStep):
                 return False
         return True
 
+    def derive(self, law, seen):
+        return {"step_in_units": seen.step / law.step}
+
     def judge(self, law, seen):
         yield kit.follows(
             "step_over_edge",
             1.0,
-            seen.step / law.step,
+            seen.step_in_units,
             TOO_LONG,
             each=True,
             label="step · λ_max/2",
