@@ -35,9 +35,9 @@ def is_uneven(inputs, hidden, outputs, rank):
 def test_one_hidden_layer():
     for widths in product(range(1, 7), repeat=3):
         for rank in range(min(widths) + 1):
-            found = linear_network_singularity(widths, rank)
-            assert found.coefficient == reduced_rank(*widths, rank)
-            assert found.multiplicity == 1 + is_uneven(*widths, rank)
+            singularity = linear_network_singularity(widths, rank)
+            assert singularity.coefficient == reduced_rank(*widths, rank)
+            assert singularity.multiplicity == 1 + is_uneven(*widths, rank)
 
 
 def test_one_matrix_is_regular():

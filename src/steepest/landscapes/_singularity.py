@@ -62,12 +62,12 @@ def linear_network_singularity(widths: Sequence[int], rank: int) -> Singularity:
     steps = len(narrow) - 1
     total = sum(narrow)
     level = -(-total // steps)
-    rest = total - (level - 1) * steps
+    remainder = total - (level - 1) * steps
     regular = Fraction(rank * (sizes[0] + sizes[-1]) - rank**2, 2)
     pairs = Fraction(sum(s * t for s, t in combinations(narrow, 2)), 2)
-    uneven = Fraction(rest * (steps - rest), 4 * steps)
+    uneven = Fraction(remainder * (steps - remainder), 4 * steps)
     coefficient = regular + uneven - Fraction((steps - 1) * total**2, 4 * steps) + pairs
-    return Singularity(coefficient, rest * (steps - rest) + 1)
+    return Singularity(coefficient, remainder * (steps - remainder) + 1)
 
 
 def _narrow(excess: list[int]) -> list[int]:

@@ -134,11 +134,11 @@ def learning_coefficient(
             for chain in range(chains)
         ]
     losses = np.stack([walk.losses for walk in walks])
-    each = beta * (losses.mean(1) - start)
+    estimates = beta * (losses.mean(1) - start)
     return LearningCoefficient(
-        value=float(each.mean()),
-        interval=mean_interval(each),
-        chains=each,
+        value=float(estimates.mean()),
+        interval=mean_interval(estimates),
+        chains=estimates,
         losses=losses,
         loss=start,
         inverse_temperature=beta,
@@ -175,17 +175,17 @@ class _Well:
         self.centre = attached.values().astype(float)
 
     def gradient(self, weights: NDArray) -> NDArray:
-        slope = self._there(weights).gradient().astype(float)
+        slope = self._attached_at(weights).gradient().astype(float)
         return self.beta * slope + self.localization * (weights - self.centre)
 
     def loss(self, weights: NDArray) -> float:
-        return self._there(weights).risk()
+        return self._attached_at(weights).risk()
 
     def potential(self, weights: NDArray, loss: float) -> float:
         away = weights - self.centre
         return self.beta * loss + self.localization * float(away @ away) / 2
 
-    def _there(self, weights: NDArray) -> Subject:
+    def _attached_at(self, weights: NDArray) -> Subject:
         return self.attached.at(weights.astype(self.attached.dtype))
 
 
@@ -204,51 +204,51 @@ class _Walk(NamedTuple):
 
 def _walk(well: _Well, steps: int, warm_up: int, leapfrogs: int, rng: np.random.Generator) -> _Walk:
     """Run one chain of Hamiltonian Monte Carlo (Neal 2011) from the trained weights."""
-    here = _Place(well.centre, well.loss(well.centre), well.gradient(well.centre))
-    step = _first_step(well, here, rng)
+    place = _Place(well.centre, well.loss(well.centre), well.gradient(well.centre))
+    step = _first_step(well, place, rng)
     losses = np.empty(steps)
     accepted = 0.0
     for move in range(warm_up + steps):
-        there, chance = _propose(well, here, step, int(rng.integers(1, leapfrogs + 1)), rng)
+        proposal, chance = _propose(well, place, step, int(rng.integers(1, leapfrogs + 1)), rng)
         if rng.random() < chance:
-            here = there
+            place = proposal
         if move < warm_up:
             # Robbins and Monro: the step grows while more moves are accepted than should be
             step *= math.exp((chance - ACCEPTED) / (move + 1) ** TRACKING)
         else:
-            losses[move - warm_up] = here.loss
+            losses[move - warm_up] = place.loss
             accepted += chance / steps
     return _Walk(losses, accepted)
 
 
-def _first_step(well: _Well, here: _Place, rng: np.random.Generator) -> float:
+def _first_step(well: _Well, place: _Place, rng: np.random.Generator) -> float:
     """Return ``1/√h`` for the root mean square h of the potential's curvatures, by a random direction u."""
-    direction = rng.standard_normal(len(here.weights))
+    direction = rng.standard_normal(len(place.weights))
     direction /= np.linalg.norm(direction)
     away = math.sqrt(np.finfo(well.attached.dtype).eps) * (1 + float(np.abs(well.centre).max()))
-    change = (well.gradient(here.weights + away * direction) - here.gradient) / away
+    change = (well.gradient(place.weights + away * direction) - place.gradient) / away
     # E ‖H u‖² = Σ h²/p
     return 1 / math.sqrt(max(float(np.linalg.norm(change)), FLAT))
 
 
 def _propose(
-    well: _Well, here: _Place, step: float, count: int, rng: np.random.Generator
+    well: _Well, place: _Place, step: float, count: int, rng: np.random.Generator
 ) -> tuple[_Place, float]:
     """Follow Hamilton's equations for some leapfrog steps; return where they end, and how likely that is accepted."""
-    momentum = rng.standard_normal(len(here.weights))
-    energy = well.potential(here.weights, here.loss) + momentum @ momentum / 2
-    weights = here.weights
-    gradient = here.gradient
+    momentum = rng.standard_normal(len(place.weights))
+    energy = well.potential(place.weights, place.loss) + momentum @ momentum / 2
+    weights = place.weights
+    gradient = place.gradient
     for _ in range(count):
         half = momentum - step / 2 * gradient
         weights = weights + step * half
         gradient = well.gradient(weights)
         momentum = half - step / 2 * gradient
         if not np.abs(gradient).max() < FAR:
-            return here, 0.0  # the step is too large by far
-    there = _Place(weights, well.loss(weights), gradient)
-    change = energy - well.potential(weights, there.loss) - momentum @ momentum / 2
-    return there, math.exp(min(0.0, change)) if math.isfinite(change) else 0.0
+            return place, 0.0  # the step is too large by far
+    proposal = _Place(weights, well.loss(weights), gradient)
+    change = energy - well.potential(weights, proposal.loss) - momentum @ momentum / 2
+    return proposal, math.exp(min(0.0, change)) if math.isfinite(change) else 0.0
 
 
 def _potential_scale_reduction(losses: Float[np.ndarray, "c t"]) -> float:
