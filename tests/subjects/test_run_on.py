@@ -37,7 +37,7 @@ def test_the_law_of_a_linear_model_is_that_of_its_inner_products():
     (offer,) = offers
     assert "on 3 networks: about" in offer.text and offer.seconds > 0
     subject = result.about["subject"]
-    assert subject["weights"] == 4 and subject["seeded"] and "width_exponent" in str(subject)
+    assert subject["weights"] == 4 and subject["seeded"] and "deep_step_over_edge" in str(subject)
     assert set(result.params) == set(version_of(entry("stable-step")).settable)
     assert result.command.startswith("steepest run stable-step --subject linear --seeds 3")
 
