@@ -2,7 +2,7 @@
 
 Rules see features, residuals and values of trained networks, two of them also held-out examples or the time of
 training. They were tried on the networks of ``development``, whose widths, data and lengths of training are other than
-those of ``trainings``, and then once on these.
+the networks of ``trainings``, and then once on these.
 
     python -m benchmarks.attribution.ridges [--only WORD] [--record]
 """
@@ -40,12 +40,14 @@ def development():
 
     def split(x, y, train, targets=80):
         order = np.random.default_rng(11).permutation(len(x))
-        first, last = order[:train], order[train : train + targets]
+        first = order[:train]
+        last = order[train : train + targets]
         return (x[first], y[first]), (x[last], y[last])
 
     unit = lambda a: ((a - a.mean(0)) / a.std(0)).astype(np.float32)
     x, y = load_digits(return_X_y=True)
-    x, y = (x / 16).astype(np.float32), y.astype(np.int32)
+    x = (x / 16).astype(np.float32)
+    y = y.astype(np.int32)
     digits = split(x, y, 500)
     few = split(x[y < 5], y[y < 5], 400)
     x, y = load_diabetes(return_X_y=True)
@@ -192,18 +194,18 @@ def scores_of(case, train, targets, masks, outputs, stationary):
         "held-out losses": of_held_out(networks, losses),
     }
     half = lambda score: (score.interval.high - score.interval.low) / 2
-    found = {}
+    scores = {}
     for name, ridges in rules.items():
         score = linear_datamodeling_score(with_ridges(train, targets, ridges), masks, outputs)
         shift = float(np.log10(ridges / usual).mean())
-        found[name] = (score.value, half(score), shift)
+        scores[name] = (score.value, half(score), shift)
     curve = [
         linear_datamodeling_score(with_ridges(train, targets, factor * usual), masks, outputs)
         for factor in GRID[4:-4:2]
     ]
     best = max(curve, key=lambda score: score.value)
-    found["best of a grid, by this score"] = (best.value, half(best), np.nan)
-    return found
+    scores["best of a grid, by this score"] = (best.value, half(best), np.nan)
+    return scores
 
 
 def with_ridges(train, targets, ridges):
@@ -255,11 +257,13 @@ def collected(case, first, models, subsets, again, dimension):
     return *features, masks, outputs.reshape(subsets, again, -1).mean(1), np.array(stationary)
 
 
-def table_of(found):
+def table_of(scores):
     """A row for each network, a column for each rule."""
-    names = list(next(iter(found.values())))
+    names = list(next(iter(scores.values())))
     shown = lambda value, half, _: f"{value:.2f} ± {half:.2f}"
-    rows = [[network, *(shown(*rules[name]) for name in names)] for network, rules in found.items()]
+    rows = [
+        [network, *(shown(*rules[name]) for name in names)] for network, rules in scores.items()
+    ]
     return {"columns": ["", *names], "rows": rows}
 
 
@@ -270,16 +274,16 @@ def main():
     options = parser.parse_args()
     tried = [(case, (50_000, 4, 48, 3, None)) for case in development().values()]
     tried += [(case, (20_000, 5, 64, 4, 512)) for case in cases().values()]
-    found = {}
+    scores = {}
     for case, how in tried:
         if options.only in case.name:
-            found[case.name] = scores_of(case, *collected(case, *how))
-            for name, (value, half, shift) in found[case.name].items():
+            scores[case.name] = scores_of(case, *collected(case, *how))
+            for name, (value, half, shift) in scores[case.name].items():
                 print(f"{case.name}: {name}: {value:.2f} ± {half:.2f} ({shift:+.1f})", flush=True)
     if options.record:
         path = Path(__file__).parent / "record.json"
         record = json.loads(path.read_text("utf-8"))
-        record["tables"][1:] = [table_of(found)]
+        record["tables"][1:] = [table_of(scores)]
         path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 

@@ -62,12 +62,12 @@ def row(widths, rank):
     )
     seconds = time.process_time() - started
     exact, crossing = linear_network_singularity(widths, rank)
-    low, high = estimate.interval.low, estimate.interval.high
+    between = estimate.interval
     return [
         f"{', '.join(map(str, widths))}; {rank}",
         str(exact),
         f"{float(exact) - (crossing - 1) / math.log(INVERSE_TEMPERATURE):.2f}",
-        f"{estimate.value:.2f} ({low:.2f} to {high:.2f})",
+        f"{estimate.value:.2f} ({between.low:.2f} to {between.high:.2f})",
         str(sum(before * after for before, after in pairwise(widths)) / 2),
         f"{estimate.ratio:.3f}",
         f"{seconds:.0f}",

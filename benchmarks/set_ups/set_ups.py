@@ -191,7 +191,8 @@ def _() -> SetUp:
     class Quantized(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.first, self.last = nn.Linear(10, 16), nn.Linear(16, CLASSES)
+            self.first = nn.Linear(10, 16)
+            self.last = nn.Linear(16, CLASSES)
 
         def forward(self, x: Tensor) -> Tensor:
             z = torch.tanh(self.first(x))
@@ -243,7 +244,8 @@ def _() -> SetUp:
         def __init__(self) -> None:
             super().__init__()
             self.body = dense().requires_grad_(False)
-            self.down, self.up = nn.Linear(10, 2, bias=False), nn.Linear(2, CLASSES, bias=False)
+            self.down = nn.Linear(10, 2, bias=False)
+            self.up = nn.Linear(2, CLASSES, bias=False)
             nn.init.zeros_(self.up.weight)
 
         def forward(self, x: Tensor) -> Tensor:
@@ -274,14 +276,16 @@ def _() -> SetUp:
     class Two(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.a, self.b = nn.Linear(10, CLASSES), nn.Linear(10, CLASSES)
+            self.a = nn.Linear(10, CLASSES)
+            self.b = nn.Linear(10, CLASSES)
 
         def forward(self, pair: tuple[Tensor, Tensor]) -> Tensor:
             return self.a(pair[0]) + self.b(pair[1])
 
     model = Two()
     optimizer = torch.optim.AdamW(model.parameters(), 3e-3)
-    (a, y), (b, _) = rows(), rows()
+    a, y = rows()
+    b, _ = rows()
 
     def steps() -> Iterator[Tensor]:
         for first, second, targets in batches(a, b, y):
@@ -459,13 +463,15 @@ def _() -> SetUp:
 
 @set_up("generator and discriminator")
 def _() -> SetUp:
-    generator, critic = dense(4, 2), dense(2, 1)
+    generator = dense(4, 2)
+    critic = dense(2, 1)
     of_generator = torch.optim.Adam(generator.parameters(), 1e-3)
     of_critic = torch.optim.Adam(critic.parameters(), 1e-3)
     real = torch.randn(N, 2) + 2
 
     def steps() -> Iterator[Tensor]:
-        ones, zeros = torch.ones(N, 1), torch.zeros(N, 1)
+        ones = torch.ones(N, 1)
+        zeros = torch.zeros(N, 1)
         entropy = nn.functional.binary_cross_entropy_with_logits
         while True:
             false = generator(torch.randn(N, 4))
@@ -489,11 +495,11 @@ def _() -> SetUp:
 
     def steps() -> Iterator[Tensor]:
         for (chosen,) in batches(x):
-            one, two = (
+            first, second = (
                 nn.functional.normalize(encoder(chosen + 0.1 * torch.randn_like(chosen)), dim=1)
                 for _ in range(2)
             )
-            value = nn.functional.cross_entropy(one @ two.T / 0.2, torch.arange(len(chosen)))
+            value = nn.functional.cross_entropy(first @ second.T / 0.2, torch.arange(len(chosen)))
             optimizer.zero_grad()
             value.backward()
             optimizer.step()
@@ -507,7 +513,8 @@ def _() -> SetUp:
     class Variational(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.encode, self.decode = dense(10, 8), dense(4, 10)
+            self.encode = dense(10, 8)
+            self.decode = dense(4, 10)
 
         def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
             mean, log_variance = self.encode(x).chunk(2, 1)
@@ -525,7 +532,8 @@ def _() -> SetUp:
 
 @set_up("student of a frozen teacher")
 def _() -> SetUp:
-    model, teacher = dense(), dense().requires_grad_(False).eval()
+    model = dense()
+    teacher = dense().requires_grad_(False).eval()
     x, _ = rows()
     targets = teacher(x).softmax(1)
     return ordinary(model, nn.functional.cross_entropy, (x, targets))
@@ -572,10 +580,8 @@ def _() -> SetUp:
     class Checkpointed(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.body, self.head = (
-                nn.Sequential(nn.Linear(10, 32), nn.GELU()),
-                nn.Linear(32, CLASSES),
-            )
+            self.body = nn.Sequential(nn.Linear(10, 32), nn.GELU())
+            self.head = nn.Linear(32, CLASSES)
 
         def forward(self, x: Tensor) -> Tensor:
             return self.head(torch.utils.checkpoint.checkpoint(self.body, x, use_reentrant=False))
@@ -609,7 +615,8 @@ def _() -> SetUp:
     class Convolved(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.first, self.last = nn.Linear(10, 16), nn.Linear(16, CLASSES)
+            self.first = nn.Linear(10, 16)
+            self.last = nn.Linear(16, CLASSES)
             self.register_buffer("adjacency", adjacency)
 
         def forward(self, x: Tensor) -> Tensor:
@@ -697,7 +704,8 @@ def _() -> SetUp:
     class Masked(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.words, self.head = nn.Embedding(20, 16), nn.Linear(16, CLASSES)
+            self.words = nn.Embedding(20, 16)
+            self.head = nn.Linear(16, CLASSES)
 
         def forward(self, pair: tuple[Tensor, Tensor]) -> Tensor:
             x, mask = pair
@@ -705,7 +713,8 @@ def _() -> SetUp:
 
     model = Masked()
     optimizer = torch.optim.AdamW(model.parameters(), 3e-3)
-    x, y = words(), rows()[1]
+    x = words()
+    _, y = rows()
     mask = (torch.rand(x.shape) < 0.7).float()
     mask[:, 0] = 1.0
 

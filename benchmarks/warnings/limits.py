@@ -1,7 +1,7 @@
 """How many losses of trainings first-order numbers can announce at all, if each step is looked at.
 
 Of trainings of a list, without a monitor, it takes the loss of the batch, the norm of its gradient, and
-the norm of the update over that of the weights. Of those that end well the largest of each number is a threshold: a
+the update over the weights, both by their norms. Of trainings that end well the largest of each number is a threshold: a
 rule with a lower one warns of one of them. A lost training could have been announced if one of its numbers was above
 this threshold three steps before the loss, or earlier.
 

@@ -89,9 +89,9 @@ def limits_table(well: Sequence[Row], lost: Sequence[Row]) -> list[list[object]]
 
 def sizes(row: Row) -> dict[str, float]:
     """Return the largest numbers of a training."""
-    found = row["largest"]
-    assert isinstance(found, dict)
-    return found
+    largest = row["largest"]
+    assert isinstance(largest, dict)
+    return largest
 
 
 def table(columns: Sequence[str], rows: list[list[object]]) -> dict[str, object]:

@@ -124,7 +124,7 @@ def next_character(outputs: Tensor, targets: Tensor) -> Tensor:
 
 
 def contrast(outputs: Tensor, targets: Tensor) -> Tensor:
-    """InfoNCE of two views of each image, ``(b, 2, d)``: which of the second views is that of the first."""
+    """InfoNCE of two views of each image, ``(b, 2, d)``: which of the second views is of the same image."""
     first, second = normalize(outputs, dim=-1).unbind(1)
     scores = first @ second.T / TEMPERATURE
     return cross_entropy(scores, torch.arange(len(outputs)))
@@ -142,7 +142,7 @@ def standard(columns: Tensor) -> Tensor:
 
 def windows() -> Pair:
     """Windows of text, and the same one character later, both ``(n, LENGTH)``."""
-    text = torch.tensor([VOCABULARY.index(each) for each in TEXT])
+    text = torch.tensor([VOCABULARY.index(letter) for letter in TEXT])
     cut = text.unfold(0, LENGTH + 1, 20)
     return cut[:, :-1], cut[:, 1:]
 

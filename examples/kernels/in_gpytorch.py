@@ -80,7 +80,9 @@ class Process(gpytorch.models.ExactGP):
 
     def at(self, c_w, c_b, noise):
         """Set the coefficients and the noise."""
-        self.kernel.c_w, self.kernel.c_b, self.likelihood.noise = c_w, c_b, noise
+        self.kernel.c_w = c_w
+        self.kernel.c_b = c_b
+        self.likelihood.noise = noise
         return self
 
 
@@ -88,7 +90,8 @@ def main() -> dict[str, float]:
     """Compare a posterior of GPyTorch with ours, differentiate it, and learn C_W, C_b and the noise."""
     jax.config.update("jax_enable_x64", True)
     x, y = threes_and_eights(24)
-    rows, targets = torch.from_numpy(x.reshape(len(x), -1)), torch.from_numpy(y)
+    rows = torch.from_numpy(x.reshape(len(x), -1))
+    targets = torch.from_numpy(y)
     likelihood = gpytorch.likelihoods.GaussianLikelihood()
     kernel = NetworkKernel(limit, (4, 4, 1))
     process = Process(rows[:TRAIN], targets[:TRAIN], likelihood, kernel).double()

@@ -18,7 +18,7 @@ TRAIN = 16
 def process_of(limit, x, noise):
     """A Gaussian process with the NNGP of a limit."""
     pair = kernel_function(limit, like=x)
-    kernel = tinygp.kernels.Custom(jax.jit(lambda one, other: pair(one, other).nngp))
+    kernel = tinygp.kernels.Custom(jax.jit(lambda x, y: pair(x, y).nngp))
     return tinygp.GaussianProcess(kernel, jnp.asarray(x), diag=noise)
 
 

@@ -28,12 +28,12 @@ def test_the_sharpness_is_the_largest_eigenvalue_of_the_dense_hessian(network):
     setting, start, risk = network
     with jax.enable_x64(True):
         dense = float(np.linalg.eigvalsh(jax.hessian(risk)(start))[-1])
-        found = relative_sharpness(setting.risk, setting.net.init(setting.keys[0]), 60)
-    assert float(found["value"]) == pytest.approx(dense, rel=1e-6)
+        measured = relative_sharpness(setting.risk, setting.net.init(setting.keys[0]), 60)
+    assert float(measured["value"]) == pytest.approx(dense, rel=1e-6)
 
 
 def test_descent_is_followed_as_a_plain_loop_does(network):
-    """The last sharpness of each network and step is that of twenty steps by hand."""
+    """The last sharpness of each network and step comes from twenty steps by hand."""
     claim = EdgeOfStability(**TINY)
     with jax.enable_x64(True):
         setting = EdgePoint.of(claim).networks(jax.random.key(2))

@@ -425,7 +425,8 @@ class OverGraph(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.first, self.last = nn.Linear(4, 5), nn.Linear(5, 3)
+        self.first = nn.Linear(4, 5)
+        self.last = nn.Linear(5, 3)
         drawn = torch.rand(24, 24, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
         self.register_buffer("adjacency", drawn / drawn.sum(1, keepdim=True))
 

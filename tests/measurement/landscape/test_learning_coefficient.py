@@ -94,7 +94,8 @@ def test_a_module_of_torch_stays_as_it_is():
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Dropout(0.5), torch.nn.Linear(4, 1))
     model.train()
-    x, y = torch.randn(10, 3), torch.randn(10, 1)
+    x = torch.randn(10, 3)
+    y = torch.randn(10, 1)
     model(x).sum().backward()
     before = of(model), torch.get_rng_state().tolist(), torch.is_grad_enabled()
     estimate = learning_coefficient(

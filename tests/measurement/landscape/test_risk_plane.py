@@ -51,7 +51,8 @@ def test_a_scaled_relu_network_has_the_same_plane():
     import torch
 
     torch.manual_seed(1)
-    x, y = torch.randn(12, 3).double(), torch.randn(12, 2).double()
+    x = torch.randn(12, 3).double()
+    y = torch.randn(12, 2).double()
     planes = []
     for factor in (1.0, 8.0):
         torch.manual_seed(2)
@@ -80,9 +81,9 @@ def test_biases_and_factors_of_normalization_stay():
     weights = 2 * 9
     assert np.count_nonzero(plane.directions[0]) == weights
     filters = plane.directions[:, :weights].reshape(2, 2, 9)
-    own = model[0].weight.detach().numpy().reshape(2, 9)
+    weight = model[0].weight.detach().numpy().reshape(2, 9)
     np.testing.assert_allclose(
-        np.linalg.norm(filters, axis=2), [np.linalg.norm(own, axis=1)] * 2, rtol=1e-5
+        np.linalg.norm(filters, axis=2), [np.linalg.norm(weight, axis=1)] * 2, rtol=1e-5
     )
 
 

@@ -126,7 +126,8 @@ def test_the_chance_of_hits_is_that_of_drawing_the_share_first():
 def test_the_tail_is_that_of_exponential_excesses_of_an_unknown_rate():
     """The rate has a gamma distribution after the excesses: draw it, and then all of a row."""
     losses = [0.5, 2.0, 3.0, 0.7]
-    level, length = 4.0, 2
+    level = 4.0
+    length = 2
     total = EXCESS + np.log(2.0) + np.log(3.0)
     rates = np.random.default_rng(0).gamma(3, 1 / total, 400_000)
     beyond = np.exp(-rates * length * np.log(level))

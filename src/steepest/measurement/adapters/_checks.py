@@ -227,7 +227,7 @@ class _Once:
 def _check_attached(subject: Subject, direction: NDArray) -> None:
     """Check that a loss without any derivative does not depend on the weights either.
 
-    At weights where its derivatives up to the second are zero, as at those of a deep linear network that are all zero,
+    At weights where its derivatives up to the second are zero, as where all weights of a deep linear network are zero,
     it has some beside them.
 
     Raises:

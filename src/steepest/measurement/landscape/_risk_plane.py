@@ -48,7 +48,8 @@ class RiskPlane:
         finite = self.risks[np.isfinite(self.risks)]
         if not len(finite):
             raise UserError("no loss on this plane is finite; take a smaller size=")
-        low, high = float(finite.min()), float(finite.max())
+        low = float(finite.min())
+        high = float(finite.max())
         even = np.geomspace if low > 0 else np.linspace
         levels = np.unique(even(low, high, LEVELS)) if high > low else None
         figure = Figure(figsize=(5, 4), layout="constrained")

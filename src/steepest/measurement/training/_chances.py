@@ -45,9 +45,9 @@ def chance_of_hits(hits: int, of: int, before: int, among: int) -> float:
     """
     above = before + 1
     below = among - before + 1
-    whole = _log_beta(above, below)
+    normalization = _log_beta(above, below)
     return sum(
-        math.comb(of, i) * math.exp(_log_beta(above + i, below + of - i) - whole)
+        math.comb(of, i) * math.exp(_log_beta(above + i, below + of - i) - normalization)
         for i in range(hits, of + 1)
     )
 

@@ -283,7 +283,7 @@ class Monitor:
         return self._step_size(lr) > GROWN * self.step_size
 
     def _step_size(self, lr: float | None) -> float:
-        """Return the step size that is handed over, or that of the optimizer's first group; zero of anything else."""
+        """Return the step size that is handed over, or the step size of the optimizer's first group; else zero."""
         if lr is None:
             try:  # what has no groups is no optimizer of torch, or a pair of optax
                 lr = self.options["optimizer"].param_groups[0]["lr"]
