@@ -1,8 +1,8 @@
 """How many losses of trainings first-order numbers can announce at all, if each step is looked at.
 
-Of trainings of a list, without a monitor, it takes the loss of the batch, the norm of its gradient, and
-the update over the weights, both by their norms. Of trainings that end well the largest of each number is a threshold: a
-rule with a lower one warns of one of them. A lost training could have been announced if one of its numbers was above
+Of trainings of a list, without a monitor, it takes the loss of the batch, the norm of its gradient, and the update over
+the weights, both by their norms. The largest number of trainings that end well is a threshold: a rule with a lower one
+warns of one of them. A lost training could have been announced if one of its numbers was above
 this threshold three steps before the loss, or earlier.
 
     python benchmarks/warnings/limits.py [--list second] [--kinds WORD] [--first 6000] [--seeds 4] [--out FILE]
