@@ -1,6 +1,8 @@
 """Separable data sets, flows of two-layer ReLU networks from small starts, and the classes of their neurons."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
 
 import jax
 import numpy as np
@@ -16,14 +18,39 @@ from steepest.nn.types import Network, Values
 SMALL = 1e-5  # error of a weight that counts as none, over the scale of the start
 TINY = 1e-300  # under logarithms and divisions of what may be zero
 CLASSES = ("positive", "negative")
+Drawn = TypeVar("Drawn")
+
+
+@dataclass(frozen=True)
+class OnSeparableSets(kit.Claim[Drawn]):
+    """Two-layer ReLU networks with small starts, on orthogonally separable examples."""
+
+    width: kit.Count = kit.param(
+        30, "neurons h", unit="neurons", scope=kit.between(24, 60, "each class needs its neurons")
+    )
+    n: kit.Count = kit.param(20, "examples", scope=kit.between(14, 30))
+    dimension: kit.Count = kit.param(8, "input dimension d", scope=kit.between(6, 12))
+    mu: kit.Fraction = kit.param(
+        0.1,
+        "least y_i y_j cos(x_i, x_j) aimed at by the data",
+        scope=kit.between(0.05, 0.2, "the less, the later neurons see their class"),
+    )
+    flipped: kit.Fraction = kit.param(
+        0.0, "part of the labels that is flipped, which ends separability"
+    )
+    seeds: kit.Seeds = kit.param(6, "data sets with a network each")
 
 
 def separable_sets(
     key: kit.Key, seeds: int, n: int, dimension: int, mu: float
 ) -> tuple[jax.Array, jax.Array]:
     """Draw orthogonally separable examples ``(seeds, n, d)`` and their labels ``(seeds, n)``."""
-    one = lambda k: orthogonally_separable(k, n, dimension, mu)
-    return jax.vmap(lambda k: (one(k).x, one(k).y))(kit.keys(key, seeds))
+
+    def draw(key: kit.Key) -> tuple[jax.Array, jax.Array]:
+        data = orthogonally_separable(key, n, dimension, mu)
+        return data.x, data.y
+
+    return jax.vmap(draw)(kit.keys(key, seeds))
 
 
 def flows(net: Network) -> Callable[..., tuple[jax.Array, jax.Array]]:

@@ -53,6 +53,8 @@ class BoundedNeurons(kit.Claim[Setting]):
     def moments(self) -> tuple[float, float]:
         """Return E σ² and E σ⁴ of a standard normal."""
         sigma = activation(self.activation)
-        moment = lambda p: gaussian_mean(lambda z: sigma(z) ** p, 1.0, sigma.kinks).value
-        second, fourth = kit.compiled(lambda: (moment(2), moment(4)))()
+        square = lambda z: sigma(z) ** 2
+        power = lambda z: sigma(z) ** 4
+        moments = lambda: [gaussian_mean(of, 1.0, sigma.kinks).value for of in (square, power)]
+        second, fourth = kit.compiled(moments)()
         return float(second), float(fourth)

@@ -1,5 +1,6 @@
 """Networks of many widths or depths that nearly fit their targets, and the largest stable steps of their descent."""
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
@@ -39,9 +40,9 @@ class NearFit(kit.Claim[Setting]):
     seeds: Annotated[int, kit.Within(8, 10_000)] = kit.param(32, "independent trained networks")
 
     @property
+    @abstractmethod
     def rows(self) -> Rows:
         """Return the networks, a row for each law or activation."""
-        raise NotImplementedError
 
     @property
     def cases(self) -> list[Case]:
@@ -104,3 +105,27 @@ def on_axes(values: Mapping[Case, np.ndarray | float], rows: Rows) -> np.ndarray
     """Return what every network has as rows × columns, after the seeds where there are some."""
     grid = np.array([[values[case] for case in row] for row in rows])
     return np.moveaxis(grid, -1, 0) if grid.ndim == 3 else grid
+
+
+@dataclass(frozen=True)
+class NearFitInDepth(NearFit):
+    """Such networks of one width and several depths."""
+
+    activations: tuple[str, ...] = kit.param(
+        ("relu",),
+        "activations of networks of several depths: relu, linear, tanh",
+        unit="name",
+        scope=kit.choices(("relu",), ("relu", "linear"), ("relu", "tanh")),
+    )
+    depths: tuple[kit.Count, ...] = kit.param(
+        (1, 2, 4),
+        "their hidden layers",
+        unit="layers",
+        scope=kit.choices((1, 2, 4), (1, 2, 3), (1, 3, 5), why="the limit is for L ≪ n"),
+    )
+    width: kit.Count = kit.param(
+        128,
+        "their width n",
+        unit="neurons",
+        scope=kit.between(128, 256, "narrower networks are too far from the limit"),
+    )

@@ -1,5 +1,6 @@
 """Two-hidden-layer tanh networks of several widths, trained to a fixed loss, and powers of the width of what moves."""
 
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -68,9 +69,9 @@ class TrainedWidths(kit.Claim[Setting]):
     )
 
     @property
+    @abstractmethod
     def trained(self) -> tuple[str, ...]:
         """Return the parameterizations that are trained."""
-        raise NotImplementedError
 
     def setting(self, key):
         raw = signs(digits((3, 8), self.examples))

@@ -63,7 +63,7 @@ def dichotomies_of_layers(
 
     Args:
         points: draws of points, ``(most, d)``, for d = 1, 2, ….
-        sets: d, the number of units and that of points.
+        sets: d, how many units there are, and how many points.
     """
     largest = [max(n for d, _, n in sets if d == i + 1) for i in range(len(points))]
     patterns = [

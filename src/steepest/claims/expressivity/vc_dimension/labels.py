@@ -1,4 +1,4 @@
-"""Random labels that training fits, and those that weights on frozen features separate."""
+"""Random labels that training fits, and labels that weights on frozen features separate."""
 
 from collections.abc import Sequence
 

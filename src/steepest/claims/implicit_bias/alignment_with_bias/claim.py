@@ -10,7 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from steepest import kit
-from steepest.claims.implicit_bias._small_starts import CLASSES, by_class, separable_sets
+from steepest.claims.implicit_bias._small_starts import (
+    CLASSES,
+    OnSeparableSets,
+    by_class,
+    separable_sets,
+)
 from steepest.claims.implicit_bias.alignment_with_bias.experiment import (
     Setting,
     turned_with_constant,
@@ -26,24 +31,10 @@ CONSTANTS = (0.25, 0.5, 1.0, 1.5)  # further coordinates of examples of length o
 
 
 @kit.claim
-class AlignmentWithBias(kit.Claim[Setting]):
+class AlignmentWithBias(OnSeparableSets[Setting]):
     """Descent on the exponential loss from one small scale, on examples with a constant coordinate."""
 
     scale: kit.Positive = kit.param(1e-8, "ε, scale of the start", scope=kit.between(1e-9, 1e-8))
-    width: kit.Count = kit.param(
-        30, "neurons h", unit="neurons", scope=kit.between(24, 60, "each class needs its neurons")
-    )
-    n: kit.Count = kit.param(20, "examples", scope=kit.between(14, 30))
-    dimension: kit.Count = kit.param(8, "input dimension d", scope=kit.between(6, 12))
-    mu: kit.Fraction = kit.param(
-        0.1,
-        "least y_i y_j cos(x_i, x_j) aimed at by the data",
-        scope=kit.between(0.05, 0.2, "the less, the later neurons see their class"),
-    )
-    flipped: kit.Fraction = kit.param(
-        0.0, "part of the labels that is flipped, which ends separability"
-    )
-    seeds: kit.Seeds = kit.param(6, "data sets with a network each")
 
     kind = "limit"
     says = {"turn to a class's sum only if it sees no example of the other class": "with_bias"}

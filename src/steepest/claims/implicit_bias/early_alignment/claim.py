@@ -14,6 +14,7 @@ import xarray
 from steepest import kit
 from steepest.claims.implicit_bias._small_starts import (
     CLASSES,
+    OnSeparableSets,
     by_class,
     flows,
     logarithm,
@@ -40,7 +41,7 @@ LATE = 0.8  # part of the horizon from which on the risk is followed
 
 
 @kit.claim
-class EarlyAlignment(kit.Claim[Setting]):
+class EarlyAlignment(OnSeparableSets[Setting]):
     """Gradient flow of the exponential loss at several scales of the start."""
 
     scales: tuple[kit.Positive, ...] = kit.param(
@@ -52,20 +53,6 @@ class EarlyAlignment(kit.Claim[Setting]):
             why="with larger ones the loss falls before all neurons see their class",
         ),
     )
-    width: kit.Count = kit.param(
-        30, "neurons h", unit="neurons", scope=kit.between(24, 60, "each class needs its neurons")
-    )
-    n: kit.Count = kit.param(20, "examples", scope=kit.between(14, 30))
-    dimension: kit.Count = kit.param(8, "input dimension d", scope=kit.between(6, 12))
-    mu: kit.Fraction = kit.param(
-        0.1,
-        "least y_i y_j cos(x_i, x_j) aimed at by the data",
-        scope=kit.between(0.05, 0.2, "the less, the later neurons see their class"),
-    )
-    flipped: kit.Fraction = kit.param(
-        0.0, "part of the labels that is flipped, which ends separability"
-    )
-    seeds: kit.Seeds = kit.param(6, "data sets with a network each")
     horizon: kit.Positive = kit.param(20.0, "log(1 + t) at the end of the flow")
     readings: kit.Count = kit.param(400, "points of each path")
 

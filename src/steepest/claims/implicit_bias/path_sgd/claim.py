@@ -6,6 +6,7 @@ which is steepest descent in the path norm, does not. From unbalanced weights Pa
 gradient descent does at the same training risk.
 """
 
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -105,10 +106,9 @@ class PathSgd(kit.Claim[Setting]):
     def observe(self, setting, key):
         for_starts, _ = jax.random.split(key)
         # one seed after the other, as products of matrices that are mapped over are slower than many of them
-        every_start = kit.compiled(
-            lambda *seeds: jax.lax.map(lambda seed: self.from_two_starts(*seed), seeds)
-        )
-        paths = every_start(setting, kit.keys(for_starts, self.seeds))
+        from_two_starts = lambda seed: self.from_two_starts(*seed)
+        every_start = kit.compiled(partial(jax.lax.map, from_two_starts))
+        paths = every_start((setting, kit.keys(for_starts, self.seeds)))
         apart, risk, rule_test = map(np.asarray, paths)
         return kit.seen(
             apart=("rule seed step", apart.swapaxes(0, 1)),

@@ -9,7 +9,7 @@ import numpy as np
 import xarray
 
 from steepest import kit
-from steepest.claims.signals._near_fit import NearFit, Rows, deep_rows, on_axes, wide_rows
+from steepest.claims.signals._near_fit import NearFitInDepth, Rows, deep_rows, on_axes, wide_rows
 from steepest.claims.signals._near_fit_networks import LAWS
 
 TOO_LONG = (0.97, 1.05)
@@ -17,7 +17,7 @@ TOO_LONG = (0.97, 1.05)
 
 
 @kit.claim
-class StableStep(NearFit):
+class StableStep(NearFitInDepth):
     """Networks of many widths and depths that nearly fit their targets, on digits pooled to 4×4 pixels."""
 
     widths: tuple[kit.Count, ...] = kit.param(
@@ -28,24 +28,6 @@ class StableStep(NearFit):
     )
     depth: kit.Count = kit.param(
         1, "hidden layers of networks of these widths", unit="layers", scope=kit.choices(1, 2)
-    )
-    activations: tuple[str, ...] = kit.param(
-        ("relu",),
-        "activations of networks of several depths: relu, linear, tanh",
-        unit="name",
-        scope=kit.choices(("relu",), ("relu", "linear"), ("relu", "tanh")),
-    )
-    depths: tuple[kit.Count, ...] = kit.param(
-        (1, 2, 4),
-        "their hidden layers",
-        unit="layers",
-        scope=kit.choices((1, 2, 4), (1, 2, 3), (1, 3, 5), why="the limit is for L ≪ n"),
-    )
-    width: kit.Count = kit.param(
-        128,
-        "their width n",
-        unit="neurons",
-        scope=kit.between(128, 256, "narrower networks are too far from the limit"),
     )
 
     kind = "limit"

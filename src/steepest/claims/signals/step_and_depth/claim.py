@@ -8,7 +8,7 @@ slowly than one over the number of layers L + 1, until there are hundreds of lay
 import numpy as np
 
 from steepest import kit
-from steepest.claims.signals._near_fit import NearFit, Rows, deep_rows, on_axes
+from steepest.claims.signals._near_fit import NearFitInDepth, Rows, deep_rows, on_axes
 from steepest.claims.signals._near_fit_steps import mean_steps
 
 AT_DEPTHS = (0.9, 1.08)
@@ -17,27 +17,8 @@ long by 2 %."""
 
 
 @kit.claim
-class StepAndDepth(NearFit):
+class StepAndDepth(NearFitInDepth):
     """Networks of many depths that nearly fit their targets, on digits pooled to 4×4 pixels."""
-
-    activations: tuple[str, ...] = kit.param(
-        ("relu",),
-        "activations: relu, linear, tanh",
-        unit="name",
-        scope=kit.choices(("relu",), ("relu", "linear"), ("relu", "tanh")),
-    )
-    depths: tuple[kit.Count, ...] = kit.param(
-        (1, 2, 4),
-        "hidden layers",
-        unit="layers",
-        scope=kit.choices((1, 2, 4), (1, 2, 3), (1, 3, 5), why="the limit is for L ≪ n"),
-    )
-    width: kit.Count = kit.param(
-        128,
-        "width n",
-        unit="neurons",
-        scope=kit.between(128, 256, "narrower networks are too far from the limit"),
-    )
 
     kind = "limit"
     says = {"more slowly than 1/L": ("depth_exponent_relu", "limit_depth")}

@@ -14,7 +14,7 @@ from steepest.claims.signals._near_fit_networks import LAWS
 from steepest.claims.signals._near_fit_steps import mean_steps
 
 AT_WIDTHS = (0.95, 1.05)
-"""λ_max of a finite kernel is above that of its mean, by 2 % at 128 neurons."""
+"""λ_max of a finite kernel is above λ_max of its mean, by 2 % at 128 neurons."""
 NEAR = 0.04
 """Two exponents that are nearer than this, the margin and a third of it, are not told apart at every seed."""
 
